@@ -24,6 +24,7 @@ use turnstone_ojs::attest::{PublicKey, Signer};
 use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::Flows;
 use turnstone_store::{EventFilter, Store, StoreError};
+use utoipa_axum::router::OpenApiRouter;
 
 /// The default limit of a body, in bytes (OJS HTTP binding §3: at least 1 MiB).
 pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
@@ -147,6 +148,9 @@ pub(crate) struct App {
 }
 
 pub(crate) type Shared = Arc<App>;
+
+/// Described endpoints of this state.
+pub(crate) type Routes = OpenApiRouter<Shared>;
 
 impl App {
     /// Returns the state of a process that begins to serve.

@@ -21,6 +21,7 @@ mod a2a;
 mod access;
 mod agent_protocol;
 mod agents;
+mod alias;
 mod api;
 mod artifacts;
 mod audit;

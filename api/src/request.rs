@@ -30,13 +30,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        match Path::<String>::from_request_parts(parts, state).await {
-            Ok(Path(segment)) if segment.contains('\0') => {
-                Err(OjsError::invalid_request("the path", "must not contain a NUL character").into())
-            }
-            Ok(Path(segment)) => Ok(Self(segment)),
-            Err(_) => Err(OjsError::invalid_request("the path", "is not UTF-8 after decoding").into()),
-        }
+        let [segment] = segments(parts, state).await?;
+        Ok(Self(segment))
     }
 }
 
@@ -47,17 +42,23 @@ impl<S: Send + Sync> FromRequestParts<S> for Segments {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        match Path::<(String, String)>::from_request_parts(parts, state).await {
-            Ok(Path((first, second))) => {
-                if first.contains('\0') || second.contains('\0') {
-                    return Err(
-                        OjsError::invalid_request("the path", "must not contain a NUL character").into()
-                    );
-                }
-                Ok(Self(first, second))
-            }
-            Err(_) => Err(OjsError::invalid_request("the path", "is not UTF-8 after decoding").into()),
+        let [first, second] = segments(parts, state).await?;
+        Ok(Self(first, second))
+    }
+}
+
+async fn segments<S: Send + Sync, const N: usize>(
+    parts: &mut Parts,
+    state: &S,
+) -> Result<[String; N], Failure> {
+    let refused = |why| OjsError::invalid_request("the path", why).into();
+    let found = Path::<Vec<String>>::from_request_parts(parts, state).await;
+    match found.ok().and_then(|Path(segments)| <[String; N]>::try_from(segments).ok()) {
+        Some(segments) if segments.iter().any(|segment| segment.contains('\0')) => {
+            Err(refused("must not contain a NUL character"))
         }
+        Some(segments) => Ok(segments),
+        None => Err(refused("is not UTF-8 after decoding")),
     }
 }
 

@@ -7,7 +7,6 @@ use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::review::{self, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{self, Handled, ToolOutcome, Tried};
 use turnstone_domain::{Timestamp, guardrail_check};
-use turnstone_ojs::cloud_event;
 use utoipa::ToSchema;
 
 /// Something that happened.
@@ -53,13 +52,6 @@ pub(crate) enum ShownEvent {
     Own(Event),
     /// CloudEvents 1.0.
     Cloud(Map<String, Value>),
-}
-
-impl ShownEvent {
-    /// Returns an event as the feed has it.
-    pub(crate) fn cloud(event: &FeedEvent) -> Self {
-        Self::Cloud(cloud_event(event))
-    }
 }
 
 /// Events, oldest first.

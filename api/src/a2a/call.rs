@@ -33,7 +33,7 @@ struct A2aCall {
         ("A2A-Version" = String, Header, description = "1.0; without it a client is taken to speak 0.3, which is refused."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the tasks."),
     ),
-    request_body(content((A2aCall = "application/json"))),
+    request_body = A2aCall,
     responses((status = 200, description = "What JSON-RPC answers, or a stream of such answers.", content(
         (serde_json::Value = "application/json"),
         (String = "text/event-stream"),

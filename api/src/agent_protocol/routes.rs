@@ -1,15 +1,14 @@
 //! The routes of the endpoints beside this file.
 
 use super::{describe, discover, getevents, process, runs, status};
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
+use crate::alias::alias;
+use crate::api::Routes;
 use utoipa_axum::routes;
 
-/// Returns every route of this folder.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+pub(crate) fn all() -> Routes {
+    Routes::default()
         .routes(routes!(discover::discover))
-        .routes(routes!(discover::discover_here))
+        .routes(alias(routes!(discover::discover), "/ap/", "agent protocol", ["discover_here"]))
         .routes(routes!(describe::describe))
         .routes(routes!(process::process))
         .routes(routes!(process::stream_request))

@@ -6,13 +6,12 @@ use crate::names::Names;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
 use turnstone_store::RunRow;
 use utoipa::ToSchema;
 
 /// A run that is kept.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct ListedRun {
     run_id: String,
     agent: String,
@@ -49,20 +48,21 @@ pub(crate) async fn runs(
         find::agent(&app, &agent).await?;
     }
     let names = app.names().await?;
-    let shown: Vec<Value> = runs.iter().map(|run| shown(names, &agent, run)).collect();
-    Ok(reply::ok(&shown))
+    Ok(reply::ok(&runs.into_iter().map(|run| ListedRun::of(names, &agent, run)).collect::<Vec<_>>()))
 }
 
-fn shown(names: &Names, agent: &str, run: &RunRow) -> Value {
-    let requests = run.requests.iter();
-    let requests: Vec<String> =
-        requests.map(|(job, meta, tenant)| name::within(names, meta, job, tenant.as_deref())).collect();
-    json!({
-        "run_id": run.id,
-        "agent": agent,
-        "created_at": run.started_at.to_rfc3339(),
-        "updated_at": run.changed_at.to_rfc3339(),
-        "last_event_id": run.last,
-        "requests": requests,
-    })
+impl ListedRun {
+    fn of(names: &Names, agent: &str, run: RunRow) -> Self {
+        let requests = run.requests.iter();
+        Self {
+            requests: requests
+                .map(|(job, meta, tenant)| name::within(names, meta, job, tenant.as_deref()))
+                .collect(),
+            run_id: run.id.to_string(),
+            agent: agent.to_owned(),
+            created_at: run.started_at.to_rfc3339(),
+            updated_at: run.changed_at.to_rfc3339(),
+            last_event_id: run.last,
+        }
+    }
 }

@@ -53,9 +53,7 @@ pub(crate) struct Begun {
         ("Idempotency-Key" = Option<String>, Header, description = "A repeated request with the same key for the same agent begins no second engagement, and gets the address of the first."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the engagement."),
     ),
-    request_body(description = "A text, or an object with the text as `input`.", content(
-        (InputBody = "application/json"),
-    )),
+    request_body(description = "A text, or an object with the text as `input`.", content = InputBody),
     responses(
         (status = 303, description = "The engagement has begun; Location is its state.", body = Begun),
     ),

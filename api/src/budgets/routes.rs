@@ -1,13 +1,11 @@
 //! The routes of the endpoints beside this file.
 
 use super::{costs, engagement_cost, forget, list, own, put, raise, show};
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
+use crate::api::Routes;
 use utoipa_axum::routes;
 
-/// Returns every route of this folder.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+pub(crate) fn all() -> Routes {
+    Routes::default()
         .routes(routes!(list::list))
         .routes(routes!(show::show, put::put, forget::forget))
         .routes(routes!(raise::raise))

@@ -6,6 +6,7 @@ use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
 use serde::Serialize;
+use serde_json::{Value, json};
 use turnstone_domain::budget::Amount;
 use turnstone_domain::comparison::{Cost, Parting, Side, TurnFacts, compare};
 use turnstone_domain::message::Role;
@@ -22,56 +23,8 @@ pub(super) struct Diff {
     #[schema(value_type = Option<Value>)]
     parts_at: Option<Parting>,
     /// For each turn: shared rows, equal content, and model, tools, tokens and cost of each.
-    #[schema(value_type = Vec<Value>)]
-    turns: Vec<Turn>,
-    #[schema(value_type = Value)]
-    total: Pair<Spent>,
-}
-
-/// A value of each engagement.
-#[derive(Serialize)]
-struct Pair<T> {
-    a: T,
-    b: T,
-}
-
-/// A turn of both engagements.
-#[derive(Serialize)]
-struct Turn {
-    turn: i64,
-    shared: bool,
-    same: bool,
-    #[serde(flatten)]
-    sides: Pair<Option<OfTurn>>,
-}
-
-/// A turn of one engagement.
-#[derive(Serialize)]
-struct OfTurn {
-    #[serde(flatten)]
-    spent: Spent,
-    model: Option<String>,
-    tool_calls: Vec<String>,
-}
-
-/// Tokens, and their cost.
-#[derive(Serialize)]
-struct Spent {
-    tokens_in: i64,
-    tokens_out: i64,
-    cost: Amount,
-}
-
-impl From<Cost> for Spent {
-    fn from(cost: Cost) -> Self {
-        Self { tokens_in: cost.tokens_in, tokens_out: cost.tokens_out, cost: Amount(cost.cost) }
-    }
-}
-
-impl From<TurnFacts> for OfTurn {
-    fn from(facts: TurnFacts) -> Self {
-        Self { spent: facts.cost.into(), model: facts.model, tool_calls: facts.tool_calls }
-    }
+    turns: Vec<Value>,
+    total: Value,
 }
 
 /// The first difference of two engagements, and the cost of each of their turns. Content that an output guardrail holds
@@ -95,19 +48,21 @@ pub(crate) async fn diff(
     let with = params.text("with").ok_or_else(missing)?.to_owned();
     let (a, b) = (side(&app, &id, &tenant).await?, side(&app, &with, &tenant).await?);
     let compared = compare(&a, &b);
-    let turns = compared.turns.into_iter().map(|pair| Turn {
-        turn: pair.turn,
-        shared: pair.shared,
-        same: pair.same,
-        sides: Pair { a: pair.a.map(OfTurn::from), b: pair.b.map(OfTurn::from) },
+    let turns = compared.turns.into_iter().map(|pair| {
+        let (a, b) = (pair.a.map(facts), pair.b.map(facts));
+        json!({"turn": pair.turn, "shared": pair.shared, "same": pair.same, "a": a, "b": b})
     });
-    Ok(reply::ok(&Diff {
-        a: id,
-        b: with,
-        parts_at: compared.parts_at,
-        turns: turns.collect(),
-        total: Pair { a: compared.total.0.into(), b: compared.total.1.into() },
-    }))
+    let total = json!({"a": cost(&compared.total.0), "b": cost(&compared.total.1)});
+    Ok(reply::ok(&Diff { a: id, b: with, parts_at: compared.parts_at, turns: turns.collect(), total }))
+}
+
+fn cost(cost: &Cost) -> Value {
+    json!({"tokens_in": cost.tokens_in, "tokens_out": cost.tokens_out, "cost": Amount(cost.cost)})
+}
+
+fn facts(TurnFacts { model, tool_calls, cost }: TurnFacts) -> Value {
+    json!({"tokens_in": cost.tokens_in, "tokens_out": cost.tokens_out, "cost": Amount(cost.cost),
+           "model": model, "tool_calls": tool_calls})
 }
 
 async fn side(app: &App, id: &str, tenant: &Tenant) -> Result<Side, Failure> {

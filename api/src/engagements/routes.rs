@@ -4,13 +4,11 @@ use super::{
     answer, audit, checkpoints, diff, events, export, fork, import, list, messages, send, session_state,
     show, tool_calls,
 };
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
+use crate::api::Routes;
 use utoipa_axum::routes;
 
-/// Returns every route of this folder.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+pub(crate) fn all() -> Routes {
+    Routes::default()
         .routes(routes!(list::list))
         .routes(routes!(show::show, send::send))
         .routes(routes!(answer::answer_question))

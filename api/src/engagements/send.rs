@@ -58,9 +58,7 @@ impl Sent {
         ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same engagement is the same input, or the same answer."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the engagement."),
     ),
-    request_body(description = "A text, or an object with the text as `input`.", content(
-        (InputBody = "application/json"),
-    )),
+    request_body(description = "A text, or an object with the text as `input`.", content = InputBody),
     responses(
         (status = 303, description = "It is taken; Location is the engagement's state.", body = Sent),
         (status = 403, description = "The engagement is another user's.", body = docs::ErrorReply),

@@ -1,13 +1,11 @@
 //! The routes of the endpoints beside this file.
 
 use super::{create, list, own, revoke, rotate};
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
+use crate::api::Routes;
 use utoipa_axum::routes;
 
-/// Returns every route of this folder.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+pub(crate) fn all() -> Routes {
+    Routes::default()
         .routes(routes!(list::list, create::create))
         .routes(routes!(revoke::revoke))
         .routes(routes!(rotate::rotate))

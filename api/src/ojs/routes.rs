@@ -1,12 +1,10 @@
 //! The routes of the endpoints beside this file.
 
 use super::{attest, control, cron, feed, jobs, operate, queues, schemas, server, webhooks, work, workflows};
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
+use crate::api::Routes;
 
-/// Returns every route of this folder.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+pub(crate) fn all() -> Routes {
+    Routes::default()
         .merge(server::routes::all())
         .merge(jobs::routes::all())
         .merge(work::routes::all())

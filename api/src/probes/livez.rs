@@ -1,7 +1,6 @@
 //! `GET /livez`: the process answers.
 
 use crate::reply;
-use axum::http::StatusCode;
 use axum::response::Response;
 
 /// Shows that the process answers.
@@ -11,5 +10,5 @@ use axum::response::Response;
     responses((status = 200, description = "It does.", body = super::Status))
 )]
 pub(crate) async fn livez() -> Response {
-    reply::json(StatusCode::OK, &super::Status { status: "ok" })
+    reply::ok(&super::Status { status: "ok" })
 }

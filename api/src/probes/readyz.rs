@@ -22,19 +22,6 @@ pub(crate) async fn readyz(State(app): State<Shared>) -> Response {
     readiness(&app.api.store.views, &app.api.shutdown).await
 }
 
-/// Shows if requests can be served, at the path that OJS defines.
-#[utoipa::path(
-    get, path = "/ready", tag = "server",
-    security(()),
-    responses(
-        (status = 200, description = "They can.", body = Status),
-        (status = 503, description = "The server drains, or its store does not answer.", body = Status),
-    )
-)]
-pub(crate) async fn ready(State(app): State<Shared>) -> Response {
-    readiness(&app.api.store.views, &app.api.shutdown).await
-}
-
 /// Returns whether a process is ready: it does not drain, and its store answers.
 pub(crate) async fn readiness(views: &Views, draining: &CancellationToken) -> Response {
     if draining.is_cancelled() {

@@ -5,7 +5,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use axum::extract::State;
 use serde::Serialize;
-use serde_json::json;
 use turnstone_ojs::attest::ALGORITHM;
 use utoipa::ToSchema;
 
@@ -38,5 +37,5 @@ pub(crate) async fn keys(State(app): State<Shared>) -> Answer {
         .into_iter()
         .map(|key| Key { key_id: key.id, algorithm: ALGORITHM, public_key: key.value })
         .collect();
-    Ok(reply::ok(&json!(Keys { keys })))
+    Ok(reply::ok(&Keys { keys }))
 }

@@ -6,7 +6,6 @@ use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use serde::Serialize;
-use serde_json::json;
 use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 use turnstone_ojs::attest::{self, AttestRequest};
@@ -76,5 +75,5 @@ pub(crate) async fn receipt(State(app): State<Shared>, Segment(id): Segment, ten
         return Err(OjsError::new(404, "not_found", message, hint).into());
     }
     let receipt = signer(&app).await?.receipt(&job);
-    Ok(reply::ok(&json!(ReceiptReply { receipt })))
+    Ok(reply::ok(&ReceiptReply { receipt }))
 }

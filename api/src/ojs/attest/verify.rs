@@ -7,7 +7,6 @@ use crate::reply::{self, Answer};
 use crate::request::JsonBytes;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use turnstone_ojs::attest::{self, Receipt};
 use turnstone_ojs::{Fields, OjsError};
 use utoipa::ToSchema;
@@ -50,5 +49,5 @@ pub(crate) async fn verify(State(app): State<Shared>, JsonBytes(body): JsonBytes
         Err(error) => Err(format!("the receipt has not the shape of one: {error}")),
     };
     let reason = checked.err();
-    Ok(reply::ok(&json!(Verified { valid: reason.is_none(), reason, key_id })))
+    Ok(reply::ok(&Verified { valid: reason.is_none(), reason, key_id }))
 }

@@ -1,21 +1,25 @@
 //! The routes of the endpoints beside this file.
 
 use super::{fork, merge, pause, resume, tool_retry};
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
+use crate::alias::alias;
+use crate::api::Routes;
 use utoipa_axum::routes;
 
-/// Returns every route of this folder.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+pub(crate) fn all() -> Routes {
+    Routes::default()
         .routes(routes!(pause::pause))
-        .routes(routes!(pause::pause_job))
+        .routes(alias(routes!(pause::pause), "/v1/agent/jobs/{id}/pause", "agents", ["pause_job"]))
         .routes(routes!(resume::resume))
-        .routes(routes!(resume::resume_job))
+        .routes(alias(routes!(resume::resume), "/v1/agent/jobs/{id}/resume", "agents", ["resume_job"]))
         .routes(routes!(fork::fork))
-        .routes(routes!(fork::fork_job))
+        .routes(alias(routes!(fork::fork), "/v1/agent/jobs/{id}/fork", "agents", ["fork_job"]))
         .routes(routes!(merge::merge))
-        .routes(routes!(merge::merge_job))
+        .routes(alias(routes!(merge::merge), "/v1/agent/jobs/{id}/merge", "agents", ["merge_job"]))
         .routes(routes!(tool_retry::tool_retry))
-        .routes(routes!(tool_retry::retry_tool_of_job))
+        .routes(alias(
+            routes!(tool_retry::tool_retry),
+            "/v1/agent/jobs/{id}/tool-retry",
+            "agents",
+            ["retry_tool_of_job"],
+        ))
 }

@@ -1,6 +1,6 @@
 //! `POST /ojs/v1/cron`: make an entry, or replace the one of its name, which keeps its age and its counts.
 
-use super::{CronReply, PutCron, find, wrapped};
+use super::{CronReply, PutCron, find};
 use crate::api::Shared;
 use crate::blocking;
 use crate::docs;
@@ -41,7 +41,7 @@ pub(crate) async fn put_cron(
     let new = app.api.store.crons.put(entry.clone(), app.api.options.caps.crons).await?;
     let stored = find(&app, &entry.name, &own).await?;
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(reply::json(status, &wrapped(&stored)))
+    Ok(reply::json(status, &CronReply::of(&stored)))
 }
 
 /// Lets a period keep the beginning of the replaced entry.

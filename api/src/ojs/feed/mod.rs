@@ -7,6 +7,7 @@ mod stream_events;
 
 use crate::reply::Failure;
 use crate::request::{Params, Tenant};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::EventName;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, form, is_pattern, names_matching};
@@ -41,11 +42,11 @@ pub(crate) struct CloudEvent {
 }
 
 /// Events, oldest first.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = EventFeed)]
-#[expect(dead_code, reason = "described, never built")]
 pub(crate) struct EventPage {
-    events: Vec<CloudEvent>,
+    #[schema(value_type = Vec<CloudEvent>)]
+    events: Vec<Value>,
     /// To be sent as `after` for the next page; also when there are no events.
     cursor: String,
     /// True if there may be more already.

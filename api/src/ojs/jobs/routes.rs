@@ -1,13 +1,11 @@
 //! The routes of the endpoints beside this file.
 
 use super::{batch, cancel_job, enqueue, job_events, list_jobs, list_slice, show_job, show_result};
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
+use crate::api::Routes;
 use utoipa_axum::routes;
 
-/// Returns every route of this folder.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+pub(crate) fn all() -> Routes {
+    Routes::default()
         .routes(routes!(enqueue::enqueue, list_slice::list))
         .routes(routes!(batch::batch))
         .routes(routes!(show_job::show_job, cancel_job::delete_job))

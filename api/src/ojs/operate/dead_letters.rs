@@ -30,7 +30,7 @@ use turnstone_store::JobFilter;
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let slice = params.slice(100)?;
     let (jobs, total) = app.api.store.operate.dead_letters(&filter(tenant, &params)?, slice).await?;
-    Ok(reply::ok(&reply::slice("jobs", jobs.iter().map(job_to_json), slice, total)))
+    Ok(reply::ok(&reply::listed("jobs", jobs.iter().map(job_to_json), reply::place(slice, total))))
 }
 
 /// Lists dead letters by pages, newest first.

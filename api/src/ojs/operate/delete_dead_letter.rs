@@ -36,7 +36,7 @@ pub(crate) async fn delete(
     operator: Operator,
 ) -> Answer {
     remove(&app, &id, &tenant, &operator).await?;
-    Ok(reply::json(StatusCode::OK, &DeletedDeadLetter { deleted: true, id: id.clone(), job_id: id }))
+    Ok(reply::ok(&DeletedDeadLetter { deleted: true, id: id.clone(), job_id: id }))
 }
 
 /// Deletes a dead letter and everything that belongs to it.

@@ -7,7 +7,6 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::Segment;
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use turnstone_ojs::OjsError;
 use turnstone_store::{Directive, WorkerKind};
@@ -62,5 +61,5 @@ async fn direct(app: &App, id: String, directive: Directive, operator: &Operator
     }
     operator.did("worker.direct", &id, directive.as_str());
     let reported = DirectedWorker { id: id.clone(), worker_id: id, directive: directive.as_str() };
-    Ok(reply::json(StatusCode::OK, &reported))
+    Ok(reply::ok(&reported))
 }

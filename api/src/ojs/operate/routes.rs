@@ -5,13 +5,12 @@ use super::{
     delete_dead_letter, direct_worker, purge_queue, raw_job, retry_dead_letter, show_job, stats,
     stats_history, tenant_setup, tenant_stats, tenants, workers,
 };
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
+use crate::alias::alias;
+use crate::api::Routes;
 use utoipa_axum::routes;
 
-/// Returns every route of this folder.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+pub(crate) fn all() -> Routes {
+    Routes::default()
         .merge(of_many())
         .merge(of_tenants())
         .routes(routes!(dead_letters::list))
@@ -19,9 +18,19 @@ pub(crate) fn all() -> OpenApiRouter<Shared> {
         .routes(routes!(dead_letter::show, delete_dead_letter::delete))
         .routes(routes!(delete_dead_letter::delete_for_admins))
         .routes(routes!(dead_letter_stats::stats))
-        .routes(routes!(dead_letter_stats::stats_for_clients))
+        .routes(alias(
+            routes!(dead_letter_stats::stats),
+            "/ojs/v1/dead-letter/stats",
+            "dead letters",
+            ["stats_for_clients"],
+        ))
         .routes(routes!(retry_dead_letter::retry))
-        .routes(routes!(retry_dead_letter::retry_for_admins))
+        .routes(alias(
+            routes!(retry_dead_letter::retry),
+            "/ojs/v1/admin/dead-letter/{id}/retry",
+            "admin",
+            ["retry_for_admins"],
+        ))
         .routes(routes!(bulk_dead_letters::retry))
         .routes(routes!(bulk_dead_letters::purge))
         .routes(routes!(show_job::show_job))
@@ -37,19 +46,19 @@ pub(crate) fn all() -> OpenApiRouter<Shared> {
 }
 
 /// Returns the routes for many jobs at once.
-fn of_many() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+fn of_many() -> Routes {
+    Routes::default()
         .routes(routes!(bulk_jobs::retry))
         .routes(routes!(bulk_jobs::cancel))
         .routes(routes!(bulk_jobs::delete))
-        .routes(routes!(bulk_jobs::retry_for_clients))
-        .routes(routes!(bulk_jobs::cancel_for_clients))
-        .routes(routes!(bulk_jobs::delete_for_clients))
+        .routes(alias(routes!(bulk_jobs::retry), "/ojs/v1/jobs/bulk/retry", "jobs", ["retry_for_clients"]))
+        .routes(alias(routes!(bulk_jobs::cancel), "/ojs/v1/jobs/bulk/cancel", "jobs", ["cancel_for_clients"]))
+        .routes(alias(routes!(bulk_jobs::delete), "/ojs/v1/jobs/bulk/delete", "jobs", ["delete_for_clients"]))
 }
 
 /// Returns the routes for tenants and their limits.
-fn of_tenants() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+fn of_tenants() -> Routes {
+    Routes::default()
         .routes(routes!(tenants::list))
         .routes(routes!(tenant_stats::stats))
         .routes(routes!(tenant_setup::show, tenant_setup::put, tenant_setup::forget))

@@ -5,7 +5,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -39,5 +38,5 @@ pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
         throughput: Throughput::of(&store.operate.ended(tenant.name(), lately).await?),
         uptime_seconds: now.since(app.started_at) / 1000,
     };
-    Ok(reply::json(StatusCode::OK, &stats))
+    Ok(reply::ok(&stats))
 }

@@ -5,7 +5,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
@@ -46,5 +45,5 @@ pub(crate) async fn stats(State(app): State<Shared>, Segment(id): Segment, tenan
         jobs,
         throughput,
     };
-    Ok(reply::json(StatusCode::OK, &stats))
+    Ok(reply::ok(&stats))
 }

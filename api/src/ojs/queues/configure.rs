@@ -7,7 +7,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment};
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use turnstone_ojs::Fields;
 use utoipa::ToSchema;
@@ -64,5 +63,5 @@ pub(crate) async fn configure(
     let counted = queues.counts(std::slice::from_ref(&name), None).await?;
     let counts = Counts::of(&name, &counted);
     let known = queues.queue(&name).await?;
-    Ok(reply::json(StatusCode::OK, &detail(name, known, counts)))
+    Ok(reply::ok(&detail(name, known, counts)))
 }

@@ -6,7 +6,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Params, Segment, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::Timestamp;
@@ -132,13 +131,13 @@ pub(crate) async fn list_limits(State(app): State<Shared>, tenant: Tenant, param
     let pagination = Slice::of(total, page, limits.len());
     let now = app.api.clock.now();
     let rate_limits = limits.into_iter().map(|limit| LimitReply::of(limit, now)).collect();
-    Ok(reply::json(StatusCode::OK, &LimitList { rate_limits, pagination }))
+    Ok(reply::ok(&LimitList { rate_limits, pagination }))
 }
 
 async fn reply(app: &Shared, tenant: &Tenant, key: &str) -> Answer {
     let found = app.api.store.queues.limit(tenant.name(), key).await?;
     let limit = found.ok_or_else(|| OjsError::not_found("rate limit", key))?;
-    Ok(reply::json(StatusCode::OK, &LimitReply::of(limit, app.api.clock.now())))
+    Ok(reply::ok(&LimitReply::of(limit, app.api.clock.now())))
 }
 
 /// Shows a limit. It is known as soon as a job that names it was accepted.

@@ -3,7 +3,7 @@
 mod configure;
 mod counts;
 mod limits;
-mod list_queues;
+pub(super) mod list_queues;
 mod pause;
 mod pools;
 pub(super) mod pressure;

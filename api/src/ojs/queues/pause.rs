@@ -8,7 +8,6 @@ use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::Segment;
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
@@ -82,7 +81,7 @@ async fn set(app: &App, name: String, paused: bool) -> Answer {
     let known = app.api.store.queues.queue(&name).await?;
     let queue = Brief::of(name.clone(), known.as_ref());
     let status = super::counts::status(paused);
-    Ok(reply::json(StatusCode::OK, &PausedQueue { queue, name, paused, status }))
+    Ok(reply::ok(&PausedQueue { queue, name, paused, status }))
 }
 
 /// Refuses an unknown queue: a misspelt name would pause nothing.

@@ -127,7 +127,7 @@ pub(crate) async fn put_pool(
 pub(crate) async fn list_pools(State(app): State<Shared>) -> Answer {
     let pools = app.api.store.queues.pools(None).await?;
     let pools = pools.into_iter().map(|pool| pool.config).collect();
-    Ok(reply::json(StatusCode::OK, &PoolList { pools }))
+    Ok(reply::ok(&PoolList { pools }))
 }
 
 /// Shows a pool.
@@ -140,7 +140,7 @@ pub(crate) async fn list_pools(State(app): State<Shared>) -> Answer {
 pub(crate) async fn show_pool(State(app): State<Shared>, Segment(name): Segment) -> Answer {
     let found = app.api.store.queues.pools(Some(&name)).await?.pop();
     let pool = found.ok_or_else(|| OjsError::not_found("pool", &name))?;
-    Ok(reply::json(StatusCode::OK, &PoolReply { pool: pool.config }))
+    Ok(reply::ok(&PoolReply { pool: pool.config }))
 }
 
 /// The shares of the queues of pools, as counted in the transactions of the claims.
@@ -182,7 +182,7 @@ pub(crate) async fn scheduling_stats(State(app): State<Shared>) -> Answer {
         since: shares.iter().map(|share| share.since).min().map(|at| at.to_rfc3339()),
         until: app.api.clock.now().to_rfc3339(),
     };
-    Ok(reply::json(StatusCode::OK, &SchedulingStats { stats, queues, window }))
+    Ok(reply::ok(&SchedulingStats { stats, queues, window }))
 }
 
 /// Returns the effective weight.

@@ -1,13 +1,11 @@
 //! The routes of the endpoints beside this file.
 
 use super::{configure, limits, list_queues, pause, pools, put_queue, show_queue};
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
+use crate::api::Routes;
 use utoipa_axum::routes;
 
-/// Returns every route of this folder.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+pub(crate) fn all() -> Routes {
+    Routes::default()
         .routes(routes!(list_queues::list_queues))
         .routes(routes!(list_queues::list_all))
         .routes(routes!(show_queue::show_queue, put_queue::put_queue))

@@ -1,13 +1,11 @@
 //! `PATCH /ojs/v1/admin/schemas/{type}` and `/{version}` with `{"mode"}`: the treatment of jobs that do not match.
 
 use super::register::mode;
-use super::{ArgsSchema, ArgsSchemaVersions, SchemaMode, list, missing, named, shown};
+use super::{ArgsSchema, ArgsSchemaVersions, SchemaMode, missing, named};
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segment, Segments};
 use axum::extract::State;
-use axum::http::StatusCode;
-use turnstone_domain::RawObject;
 use turnstone_domain::schema::RegisteredSchema;
 use turnstone_ojs::Fields;
 
@@ -25,10 +23,7 @@ pub(crate) async fn of_all(
     JsonBytes(bytes): JsonBytes,
 ) -> Answer {
     let schemas = change(&app, &job_type, None, &bytes).await?;
-    let mut out = RawObject::new();
-    out.insert("type", job_type);
-    out.insert("versions", list(&schemas)?);
-    Ok(reply::json(StatusCode::OK, &out))
+    Ok(reply::ok(&ArgsSchemaVersions::of(job_type, &schemas)))
 }
 
 /// Sets the mode of one version of the schema of a job type.
@@ -50,7 +45,7 @@ pub(crate) async fn of_one(
     let (job_type, version) = named(segments)?;
     let schemas = change(&app, &job_type, Some(version), &bytes).await?;
     let schema = schemas.first().ok_or_else(|| missing(&job_type, Some(version)))?;
-    Ok(reply::json(StatusCode::OK, &shown(schema)))
+    Ok(reply::ok(&ArgsSchema::from(schema)))
 }
 
 async fn change(

@@ -1,7 +1,7 @@
 //! `PUT /ojs/v1/admin/schemas/{type}/{version}`: a version is registered once, so that its meaning never changes for
 //! jobs that name it.
 
-use super::{ArgsSchema, NewArgsSchema, named, shown};
+use super::{ArgsSchema, NewArgsSchema, named};
 use crate::api::{App, Shared};
 use crate::blocking;
 use crate::docs;
@@ -34,7 +34,7 @@ pub(crate) async fn register(
 ) -> Answer {
     let (job_type, version) = named(segments)?;
     let schema = take(&app, &Fields::read(&bytes)?, job_type, version).await?;
-    Ok(reply::json(StatusCode::CREATED, &shown(&schema)))
+    Ok(reply::json(StatusCode::CREATED, &ArgsSchema::from(&schema)))
 }
 
 /// Checks a schema and registers it.

@@ -1,11 +1,10 @@
 //! `DELETE /ojs/v1/admin/schemas/{type}/{version}`: the version before becomes the latest.
 
-use super::{ArgsSchema, missing, named, shown};
+use super::{ArgsSchema, missing, named};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Segments;
 use axum::extract::State;
-use axum::http::StatusCode;
 
 /// Removes a version of the schema of a job type.
 #[utoipa::path(
@@ -23,7 +22,7 @@ pub(crate) async fn remove(State(app): State<Shared>, segments: Segments) -> Ans
     let removed = app.api.store.schemas.remove(&job_type, version).await?;
     app.schemas.forget(&job_type);
     match schemas.first().filter(|_| removed) {
-        Some(schema) => Ok(reply::json(StatusCode::OK, &shown(schema))),
+        Some(schema) => Ok(reply::ok(&ArgsSchema::from(schema))),
         None => Err(missing(&job_type, Some(version))),
     }
 }

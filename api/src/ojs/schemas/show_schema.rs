@@ -1,11 +1,10 @@
 //! `GET /ojs/v1/admin/schemas/{type}`, the latest version, and `GET /ojs/v1/admin/schemas/{type}/{version}`.
 
-use super::{ArgsSchema, missing, named, shown};
+use super::{ArgsSchema, missing, named};
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Segments};
 use axum::extract::State;
-use axum::http::StatusCode;
 
 /// The latest version of the schema of a job type.
 #[utoipa::path(
@@ -36,7 +35,7 @@ pub(crate) async fn version(State(app): State<Shared>, segments: Segments) -> An
 async fn show(app: &App, job_type: &str, version: Option<i64>) -> Answer {
     let schemas = app.api.store.schemas.schemas(Some(job_type), version).await?;
     match schemas.first() {
-        Some(schema) => Ok(reply::json(StatusCode::OK, &shown(schema))),
+        Some(schema) => Ok(reply::ok(&ArgsSchema::from(schema))),
         None => Err(missing(job_type, version)),
     }
 }

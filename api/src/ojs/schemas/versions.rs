@@ -1,12 +1,10 @@
 //! `GET /ojs/v1/admin/schemas/{type}/versions`.
 
-use super::{ArgsSchemaVersions, list, missing};
+use super::{ArgsSchemaVersions, missing};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Segment;
 use axum::extract::State;
-use axum::http::StatusCode;
-use turnstone_domain::RawObject;
 
 /// The versions of the schema of a job type, the newest first.
 #[utoipa::path(
@@ -20,8 +18,5 @@ pub(crate) async fn versions(State(app): State<Shared>, Segment(job_type): Segme
     if schemas.is_empty() {
         return Err(missing(&job_type, None));
     }
-    let mut out = RawObject::new();
-    out.insert("type", job_type);
-    out.insert("versions", list(&schemas)?);
-    Ok(reply::json(StatusCode::OK, &out))
+    Ok(reply::ok(&ArgsSchemaVersions::of(job_type, &schemas)))
 }

@@ -3,7 +3,6 @@
 use crate::api::Shared;
 use crate::reply;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -138,5 +137,5 @@ pub(crate) async fn manifest(State(app): State<Shared>) -> Response {
             experimental: EXPERIMENTAL.iter().map(extension).collect(),
         },
     };
-    reply::json(StatusCode::OK, &manifest)
+    reply::ok(&manifest)
 }

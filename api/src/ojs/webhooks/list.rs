@@ -5,17 +5,17 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use turnstone_domain::RawJson;
+use serde::Serialize;
 use turnstone_domain::RawObject;
 use turnstone_ojs::subscription_to_json;
 use utoipa::ToSchema;
 
 /// Subscriptions, oldest first.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = WebhookSubscriptions)]
-#[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Subscriptions {
-    subscriptions: Vec<Subscription>,
+    #[schema(value_type = Vec<Subscription>)]
+    subscriptions: Vec<RawObject>,
     count: usize,
 }
 
@@ -28,12 +28,7 @@ pub(crate) struct Subscriptions {
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {
     let webhooks = app.api.store.webhooks.webhooks(tenant.name()).await?;
-    let shown: Vec<String> =
-        webhooks.iter().map(|webhook| subscription_to_json(webhook, false).to_raw().into_text()).collect();
-    let mut reply = RawObject::new();
-    let list =
-        RawJson::from_text(format!("[{}]", shown.join(","))).unwrap_or_else(|_| RawJson::empty_array());
-    reply.insert("subscriptions", list);
-    reply.insert("count", shown.len());
-    Ok(reply::ok(&reply))
+    let subscriptions: Vec<RawObject> =
+        webhooks.iter().map(|webhook| subscription_to_json(webhook, false)).collect();
+    Ok(reply::ok(&Subscriptions { count: subscriptions.len(), subscriptions }))
 }

@@ -16,6 +16,7 @@ use crate::reply::Failure;
 use crate::request::Tenant;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::ids::secret_bytes;
 use turnstone_domain::webhook::{SigningSecret, Webhook};
@@ -112,9 +113,9 @@ pub(crate) struct Delivery {
 }
 
 /// A delivery.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = WebhookDeliveryReply)]
-#[expect(dead_code, reason = "described, never built")]
 pub(crate) struct DeliveryReply {
-    delivery: Delivery,
+    #[schema(value_type = Delivery)]
+    delivery: Map<String, Value>,
 }

@@ -1,13 +1,11 @@
 //! The routes of the endpoints beside this file.
 
 use super::{create, delete, deliveries, list, patch, redeliver, rotate_secret, show, test};
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
+use crate::api::Routes;
 use utoipa_axum::routes;
 
-/// Returns every route of this folder.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+pub(crate) fn all() -> Routes {
+    Routes::default()
         .routes(routes!(create::create, list::list))
         .routes(routes!(show::show, patch::patch, delete::delete))
         .routes(routes!(test::test))

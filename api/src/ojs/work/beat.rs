@@ -18,8 +18,8 @@ use axum::extract::State;
     ),
 )]
 pub(crate) async fn beat(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
-    let (answer, mut reply) = heartbeat::hear(&app, tenant, &body).await?;
-    reply.insert("acknowledged", true);
-    reply.insert("state", answer.state.as_str());
-    Ok(reply::ok(&reply))
+    let (heard, state) = heartbeat::hear(&app, tenant, &body).await?;
+    let shapes::Heard { directive, jobs_extended, server_time, .. } = heard;
+    let state = state.as_str();
+    Ok(reply::ok(&shapes::Beaten { acknowledged: true, state, directive, jobs_extended, server_time }))
 }

@@ -5,7 +5,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde_json::json;
 use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 
@@ -21,5 +20,5 @@ pub(crate) async fn forget_state(State(app): State<Shared>, Segment(id): Segment
     if !app.api.store.remote.forget_state(&job_id, tenant.name()).await? {
         return Err(OjsError::not_found("job", job_id.as_str()).into());
     }
-    Ok(reply::ok(&json!({"job_id": job_id, "deleted": true})))
+    Ok(reply::ok(&shapes::Forgotten { job_id: job_id.0, deleted: true }))
 }

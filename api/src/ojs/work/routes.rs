@@ -4,15 +4,14 @@ use super::{
     ack, activate, beat, fetch, forget_state, heartbeat, nack, save_state, show_progress, show_state,
     tell_progress, worker_health,
 };
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
+use crate::alias::alias;
+use crate::api::Routes;
 use utoipa_axum::routes;
 
-/// Returns every route of this folder.
-pub(crate) fn all() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
+pub(crate) fn all() -> Routes {
+    Routes::default()
         .routes(routes!(fetch::fetch))
-        .routes(routes!(fetch::fetch_with_runtime))
+        .routes(alias(routes!(fetch::fetch), "/ojs/v1/jobs/fetch", "workers", ["fetch_with_runtime"]))
         .routes(routes!(ack::ack))
         .routes(routes!(ack::ack_job))
         .routes(routes!(nack::nack))

@@ -6,7 +6,6 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::Segment;
 use axum::extract::State;
-use serde_json::json;
 use turnstone_ojs::OjsError;
 use turnstone_store::WorkerState;
 
@@ -30,9 +29,11 @@ pub(crate) async fn worker_health(State(app): State<Shared>, Segment(id): Segmen
         WorkerState::Draining => ("draining", "degraded"),
         WorkerState::Running => ("running", "ok"),
     };
-    let reply = json!({
-        "worker_id": worker.name, "state": state, "status": status,
-        "last_seen_at": worker.seen_at.to_rfc3339(), "active_jobs": worker.busy,
-    });
-    Ok(reply::ok(&reply))
+    Ok(reply::ok(&shapes::Health {
+        worker_id: worker.name,
+        state,
+        status,
+        last_seen_at: worker.seen_at.to_rfc3339(),
+        active_jobs: worker.busy,
+    }))
 }
