@@ -43,8 +43,8 @@ pub(crate) fn frame() -> OpenApi {
     Frame::openapi()
 }
 
-/// Adds what the operations have in common: the one shape of errors, in every status that is not described, and the media
-/// type of OJS, in which [`crate::stamp`] answers under its paths.
+/// Adds the one shape of errors to every operation: every status that is not described is such an error. Under the paths
+/// of OJS, JSON gets the media type of OJS, in which [`crate::stamp`] answers there.
 pub(crate) fn finish(mut document: OpenApi) -> OpenApi {
     let content = Content::new(Some(RefOr::Ref(Ref::from_schema_name("ErrorReply"))));
     let refused = ResponseBuilder::new()

@@ -19,7 +19,7 @@ struct Checkpoint {
     #[schema(example = "infer")]
     phase: &'static str,
     version: i64,
-    /// What it left for later phases; on request.
+    /// The data for later phases; on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<Value>,
     duration_ms: i64,
