@@ -1,47 +1,29 @@
-//! The options and the parts of the API, and its router.
-//!
-//! A request passes these layers, in this order, and its response passes them back:
-//!
-//! 1. `stamp`: the id of the request, the headers of each response, metrics and the log;
-//! 2. the catch of panics, which become errors of the API;
-//! 3. `check_version`: the version of OJS that the client asks for;
-//! 4. `auth`: the principal of the key, and the role and scope that the operation declares;
-//! 5. `query`: unknown query parameters are refused;
-//! 6. the endpoint.
+//! The options and the parts of the API, and the state that its endpoints share.
 
-use crate::access::{Access, AccessTable, UndeclaredAccess};
-use crate::agent_protocol::RunStream;
-use crate::audit_chain::RefusedRequests;
-use crate::auth::Guarded;
+use crate::agent_protocol::stream::run::RunStream;
+use crate::audit_chain::refused::RefusedRequests;
 use crate::caps::{Caps, OpenStreams};
 use crate::doorbell::Bells;
 use crate::metrics::Metrics;
 use crate::names::Names;
-use crate::ojs::schemas::SchemaBook;
+use crate::ojs::schemas::book::SchemaBook;
 use crate::principals::{ConfiguredKeys, Keyring, Principals};
+use crate::request::BodyLimit;
 use crate::shared_stream::Streams;
 use crate::stream::Followed;
 use crate::tokens::Issuer;
-use crate::{
-    a2a, agent_protocol, agents, artifacts, audit_chain, auth, batches, budgets, credentials, docs,
-    engagements, fleet, freeze, ids, keys, ojs, probes, query, reply, reviews, stamp,
-};
-use axum::Router;
-use axum::http::Method;
-use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::get;
+use axum::extract::FromRef;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
-use tower_http::catch_panic::CatchPanicLayer;
 use turnstone_domain::agent::{ToolRuleBook, ToolSpec};
 use turnstone_domain::review::SeparateDuties;
 use turnstone_domain::{Clock, EngagementId, Ids, Timestamp};
 use turnstone_ojs::attest::{PublicKey, Signer};
 use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::Flows;
-use turnstone_store::{EventFilter, Store};
+use turnstone_store::{EventFilter, Store, StoreError};
 use utoipa_axum::router::OpenApiRouter;
 
 /// The default limit of a body, in bytes (OJS HTTP binding §3: at least 1 MiB).
@@ -167,65 +149,44 @@ pub(crate) struct App {
 
 pub(crate) type Shared = Arc<App>;
 
-impl Api {
-    /// Returns the router with all endpoints. Every response has the headers of the OJS HTTP binding, and every error has its
-    /// shape; this includes unknown routes and panics.
-    ///
-    /// # Errors
-    /// [`UndeclaredAccess`] when an operation does not declare its roles and scope: a defect, because of which the process does
-    /// not start.
-    pub fn router(self) -> Result<Router, UndeclaredAccess> {
-        let started_at = self.clock.now();
-        let reset = if self.options.enable_reset { ojs::reset() } else { Router::new() };
-        let keyring = Keyring::new(self.store.keys.clone(), Arc::clone(&self.clock), self.shutdown.clone());
-        let app = Arc::new(App {
-            refused: RefusedRequests::new(self.store.audit.clone()),
-            principals: Principals::of(&self.options, keyring, Arc::clone(&self.clock)),
+/// Described endpoints of this state.
+pub(crate) type Routes = OpenApiRouter<Shared>;
+
+impl App {
+    /// Returns the state of a process that begins to serve.
+    pub(crate) fn new(api: Api) -> Self {
+        let (clock, shutdown) = (&api.clock, &api.shutdown);
+        let keyring = Keyring::new(api.store.keys.clone(), Arc::clone(clock), shutdown.clone());
+        let (keys, issuers) = (api.options.keys.clone(), &api.options.issuers);
+        Self {
+            started_at: clock.now(),
+            metrics: Metrics::started(clock.now()),
+            refused: RefusedRequests::new(api.store.audit.clone()),
             open_streams: OpenStreams::default(),
-            bells: Bells::new(self.store.clone(), self.shutdown.clone()),
-            feeds: Streams::default(),
-            runs: Streams::default(),
-            api: self,
-            started_at,
-            metrics: Metrics::started(),
-            schemas: SchemaBook::default(),
+            principals: Principals::new(keys, issuers, keyring, Arc::clone(clock)),
+            schemas: SchemaBook::new(api.store.schemas.clone(), Arc::clone(clock)),
             flows: Flows::default(),
             signer: OnceCell::new(),
             names: OnceCell::new(),
-        });
-        let (routes, document) = OpenApiRouter::with_openapi(docs::frame())
-            .merge(ojs::routes())
-            .merge(a2a::routes())
-            .merge(agents::routes())
-            .merge(agent_protocol::routes())
-            .merge(artifacts::routes())
-            .merge(engagements::routes())
-            .merge(batches::routes())
-            .merge(budgets::routes())
-            .merge(credentials::routes())
-            .merge(keys::routes())
-            .merge(audit_chain::routes())
-            .merge(reviews::routes())
-            .merge(fleet::routes())
-            .merge(freeze::routes())
-            .merge(ids::routes())
-            .merge(probes::routes())
-            .split_for_parts();
-        // One description serves three purposes: `/openapi.json`, the access of each operation, and its query parameters.
-        let document = Arc::new(docs::finish(document));
-        let access = AccessTable::of(&document)?.with(Method::POST, ojs::RESET, Access::FLEET_ADMIN);
-        let guarded = Guarded { app: Arc::clone(&app), access: Arc::new(access) };
-        // Layers that are added later surround the earlier ones, so the request passes them from the bottom up.
-        Ok(routes
-            .route_layer(from_fn_with_state(query::Described::by(&document), query::check))
-            .merge(reset)
-            .route("/openapi.json", get(move || async move { docs::answer(&document) }))
-            .fallback(reply::unknown_route)
-            .method_not_allowed_fallback(reply::wrong_method)
-            .with_state(app.clone())
-            .layer(from_fn_with_state(guarded, auth::guard))
-            .layer(from_fn(stamp::check_version))
-            .layer(CatchPanicLayer::custom(reply::panicked))
-            .layer(from_fn_with_state(app, stamp::stamp)))
+            bells: Bells::new(api.store.clone(), shutdown.clone()),
+            feeds: Streams::default(),
+            runs: Streams::default(),
+            api,
+        }
+    }
+
+    /// Returns the names of this installation.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub(crate) async fn names(&self) -> Result<&Names, StoreError> {
+        let (control, now) = (&self.api.store.control, self.api.clock.now());
+        self.names.get_or_try_init(|| Names::made_or_found(control, now)).await
+    }
+}
+
+impl FromRef<Shared> for BodyLimit {
+    fn from_ref(app: &Shared) -> Self {
+        Self(app.api.options.max_body_bytes)
     }
 }

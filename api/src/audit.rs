@@ -1,6 +1,5 @@
 //! The audit of operators: one line in the log for every action.
 
-use crate::api::Shared;
 use crate::reply::Failure;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -30,10 +29,10 @@ impl Operator {
     }
 }
 
-impl FromRequestParts<Shared> for Operator {
+impl<S: Send + Sync> FromRequestParts<S> for Operator {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         Ok(Self::of(&parts.headers))
     }
 }

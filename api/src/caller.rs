@@ -1,6 +1,5 @@
 //! The caller: a client, or another Turnstone server that has a key of its own.
 
-use crate::api::Shared;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use axum::extract::FromRequestParts;
@@ -60,10 +59,10 @@ pub(crate) enum Caller {
     Peer(String),
 }
 
-impl FromRequestParts<Shared> for Caller {
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         Ok(parts.extensions.get::<Self>().cloned().unwrap_or(Self::Client))
     }
 }
@@ -85,12 +84,12 @@ pub(crate) struct Who {
     pub(crate) caller: Caller,
 }
 
-impl FromRequestParts<Shared> for Who {
+impl<S: Send + Sync> FromRequestParts<S> for Who {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
-        let tenant = Tenant::from_request_parts(parts, app).await?;
-        Ok(Self { tenant, caller: Caller::from_request_parts(parts, app).await? })
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let tenant = Tenant::from_request_parts(parts, state).await?;
+        Ok(Self { tenant, caller: Caller::from_request_parts(parts, state).await? })
     }
 }
 

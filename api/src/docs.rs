@@ -5,17 +5,18 @@
 
 #![expect(unused_qualifications, reason = "the derive of the schemas writes every name out in full")]
 
-pub(crate) mod rows;
-
-use crate::reply;
+use crate::reply::{self, JSON};
+use crate::stamp::speaks_ojs;
 use axum::response::Response;
 use serde_json::{Map, Value};
+use std::mem;
+use turnstone_ojs::MEDIA_TYPE;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{self, Content, OpenApi, Ref, RefOr, ResponseBuilder};
 use utoipa::{OpenApi as _, ToSchema};
 
-/// The media type of OJS, as the document names it.
-const OJS: &str = "application/openjobspec+json";
+/// A media type, and the schema of its bodies.
+type Body = (String, RefOr<Content>);
 
 /// The schemes of operations, which name the scope; the list of an operation has the role that is needed.
 const SCHEMES: [(&str, &str); 2] = [
@@ -42,29 +43,46 @@ pub(crate) fn frame() -> OpenApi {
     Frame::openapi()
 }
 
-/// Adds the one shape of errors to every operation: every status that is not described is such an error.
+/// Adds the one shape of errors to every operation: every status that is not described is such an error. Under the paths
+/// of OJS, JSON gets the media type of OJS, in which [`crate::stamp`] answers there.
 pub(crate) fn finish(mut document: OpenApi) -> OpenApi {
     let content = Content::new(Some(RefOr::Ref(Ref::from_schema_name("ErrorReply"))));
     let refused = ResponseBuilder::new()
         .description("Any other status is an error in one shape.")
-        .content(OJS, content.clone())
-        .content(reply::JSON, content)
+        .content(MEDIA_TYPE, content.clone())
+        .content(JSON, content)
         .build();
     let components = document.components.get_or_insert_default();
     for (scheme, what) in SCHEMES {
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(what)).build();
         components.add_security_scheme(scheme, SecurityScheme::Http(bearer));
     }
-    for item in document.paths.paths.values_mut() {
+    for (path, item) in &mut document.paths.paths {
         let operations =
             [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch, &mut item.head];
         for operation in operations.into_iter().flatten() {
             let responses = &mut operation.responses.responses;
             responses.values_mut().for_each(leave_streams_open);
+            if speaks_ojs(path) {
+                if let Some(RefOr::T(request)) = &mut operation.request_body {
+                    in_ojs(&mut request.content);
+                }
+                for response in responses.values_mut() {
+                    if let RefOr::T(response) = response {
+                        in_ojs(&mut response.content);
+                    }
+                }
+            }
             responses.entry("default".to_owned()).or_insert_with(|| RefOr::T(refused.clone()));
         }
     }
     document
+}
+
+/// Replaces the media type of JSON by that of OJS.
+fn in_ojs<M: Default + IntoIterator<Item = Body> + FromIterator<Body>>(bodies: &mut M) {
+    let in_ojs = |(kind, body): Body| (if kind == JSON { MEDIA_TYPE.to_owned() } else { kind }, body);
+    *bodies = mem::take(bodies).into_iter().map(in_ojs).collect();
 }
 
 /// A stream of events is a text of no fixed form; validators would take a schema for that of each event's parts.
@@ -80,8 +98,7 @@ fn leave_streams_open(response: &mut RefOr<openapi::Response>) {
 #[utoipa::path(
     get, path = "/openapi.json", tag = "server",
     security(("tenant" = [])),
-    responses((status = 200, description = "OpenAPI 3.1: everything that is served.", body = Map<String, Value>,
-               content_type = "application/json")),
+    responses((status = 200, description = "OpenAPI 3.1: everything that is served.", body = Map<String, Value>)),
 )]
 #[expect(dead_code, reason = "a placeholder for the route that answers with the finished document")]
 fn openapi() {}

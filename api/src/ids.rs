@@ -1,6 +1,6 @@
 //! `GET /ids`: the ids that begin with some characters.
 
-use crate::api::Shared;
+use crate::api::{Routes, Shared};
 use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
@@ -9,14 +9,13 @@ use serde::Serialize;
 use turnstone_domain::ids::IdPrefix;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// The most ids of one answer.
 const MOST: u32 = 10;
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(find_ids))
+pub(crate) fn routes() -> Routes {
+    Routes::default().routes(routes!(find_ids))
 }
 
 /// The kind of thing that an id names.
@@ -55,8 +54,8 @@ struct FoundIds {
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
     responses(
-        (status = 200, description = "The ids.", body = FoundIds, content_type = "application/json"),
-        (status = 400, description = "No id begins like this.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The ids.", body = FoundIds),
+        (status = 400, description = "No id begins like this.", body = docs::ErrorReply),
     ),
 )]
 async fn find_ids(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {

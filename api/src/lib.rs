@@ -3,7 +3,8 @@
 //! Endpoints parse, call and answer; the rules are in `turnstone-ojs` and the domain, the SQL in the store. This crate
 //! knows nothing about workers or the scheduler: only the store connects them.
 //!
-//! One endpoint is one file; the routes are in the `mod.rs` beside it.
+//! One endpoint is one file; its route is in the `routes.rs` beside it. The state that they share, [`api`], knows none of
+//! them: only [`router`] does.
 //!
 //! ```text
 //!  connection (serve, tls) ─▶ stamp ─▶ auth: principals, tokens, access, audit_chain ─▶ query, request ─▶ an endpoint ─▶ the store
@@ -20,6 +21,7 @@ mod a2a;
 mod access;
 mod agent_protocol;
 mod agents;
+mod alias;
 mod api;
 mod artifacts;
 mod audit;
@@ -50,10 +52,11 @@ mod query;
 mod reply;
 mod request;
 mod reviews;
+mod router;
+mod rows;
 mod scrape;
 mod serve;
 mod shared_stream;
-mod show;
 mod stamp;
 mod stream;
 mod tls;

@@ -3,7 +3,6 @@
 
 mod held;
 
-use crate::api::App;
 use crate::outage::store_failed;
 use axum::extract::MatchedPath;
 use axum::http::Method;
@@ -17,7 +16,7 @@ use prometheus::{
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use turnstone_domain::{JobState, Timestamp};
-use turnstone_store::{StoreError, damaged_rows};
+use turnstone_store::{Store, StoreError, damaged_rows};
 use turnstone_telemetry::names;
 
 /// How long the counts of the store are shown before it is queried again, in milliseconds.
@@ -25,6 +24,7 @@ const FRESH_MS: i64 = 5_000;
 
 /// Everything that is counted.
 pub(crate) struct Metrics {
+    started_at: Timestamp,
     registry: Registry,
     requests: IntCounterVec,
     durations: HistogramVec,
@@ -40,16 +40,17 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// Metrics from now on; a server that cannot count serves nevertheless.
-    pub(crate) fn started() -> Option<Self> {
-        Self::new().inspect_err(|error| tracing::error!(%error, "nothing is counted for /metrics")).ok()
+    pub(crate) fn started(now: Timestamp) -> Option<Self> {
+        Self::new(now).inspect_err(|error| tracing::error!(%error, "nothing is counted for /metrics")).ok()
     }
 
-    fn new() -> Result<Self, prometheus::Error> {
+    fn new(started_at: Timestamp) -> Result<Self, prometheus::Error> {
         let opts = |name: &str| Opts::new(name, names::meaning(name));
         let seconds =
             HistogramOpts::new(names::HTTP_REQUEST_DURATION, names::meaning(names::HTTP_REQUEST_DURATION))
                 .buckets(vec![0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0]);
         let metrics = Self {
+            started_at,
             registry: Registry::new(),
             requests: IntCounterVec::new(opts(names::HTTP_REQUESTS), &["method", "route", "status"])?,
             durations: HistogramVec::new(seconds, &["method", "route"])?,
@@ -92,15 +93,14 @@ impl Metrics {
     ///
     /// # Errors
     /// The metrics could not be written.
-    pub(crate) async fn text(&self, app: &App) -> Result<String, prometheus::Error> {
-        let now = app.api.clock.now();
+    pub(crate) async fn text(&self, store: &Store, now: Timestamp) -> Result<String, prometheus::Error> {
         if self.begin(now)
-            && let Err(error) = self.read(app, now).await
+            && let Err(error) = self.read(store, now).await
         {
             // The last counts stay; a scrape shows requests even when the store does not answer.
             store_failed!(warn, error, "metrics could not be read");
         }
-        let uptime_ms = now.since(app.started_at);
+        let uptime_ms = now.since(self.started_at);
         self.uptime_seconds.set(Duration::from_millis(u64::try_from(uptime_ms).unwrap_or(0)).as_secs_f64());
         self.damaged.reset();
         self.damaged.inc_by(damaged_rows());
@@ -120,8 +120,8 @@ impl Metrics {
         !fresh
     }
 
-    async fn read(&self, app: &App, now: Timestamp) -> Result<(), StoreError> {
-        let views = &app.api.store.views;
+    async fn read(&self, store: &Store, now: Timestamp) -> Result<(), StoreError> {
+        let views = &store.views;
         let requested = Instant::now();
         views.ping().await?;
         self.store_seconds.set(requested.elapsed().as_secs_f64());
@@ -135,7 +135,7 @@ impl Metrics {
         for (queue, state, count) in queued {
             self.queued.with_label_values(&[queue.as_str(), state.as_str()]).set(number(count));
         }
-        self.held.read(app, now).await?;
+        self.held.read(store, now).await?;
         let workers = views.workers().await?;
         let alive = workers.iter().filter(|worker| worker.is_alive(now)).count();
         self.workers.with_label_values(&["true"]).set(number(alive));

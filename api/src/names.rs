@@ -5,12 +5,11 @@
 //! the id of a name cannot be computed. So no other client can enqueue a job of that id first. Names from before the
 //! secret existed are found for the tenant that used them.
 
-use crate::api::App;
 use ring::rand::SystemRandom;
 use serde_json::{Value, json};
-use turnstone_domain::{Job, JobId, digest};
+use turnstone_domain::{Job, JobId, Timestamp, digest};
 use turnstone_ojs::attest::new_seed;
-use turnstone_store::{ServerKey, StoreError};
+use turnstone_store::{Control, ServerKey, StoreError, Views};
 
 /// The secret, among the keys of the fleet.
 const SECRET: &str = "names.secret";
@@ -20,24 +19,19 @@ pub(crate) struct Names {
     secret: String,
 }
 
-/// Returns the names of this installation.
-///
-/// # Errors
-/// The error of the store.
-pub(crate) async fn names(app: &App) -> Result<&Names, StoreError> {
-    app.names.get_or_try_init(|| made_or_found(app)).await
-}
-
-async fn made_or_found(app: &App) -> Result<Names, StoreError> {
-    let broken = |message| StoreError::Unavailable { action: "make the secret of names", message };
-    let body = new_seed(&SystemRandom::new()).map_err(broken)?;
-    let key = ServerKey { name: SECRET.to_owned(), body, created_at: app.api.clock.now() };
-    // The first process makes it.
-    let kept = app.api.store.control.keep_key(key).await?;
-    Ok(Names { secret: kept.body })
-}
-
 impl Names {
+    /// Returns the names of this installation; the first process makes their secret.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub(crate) async fn made_or_found(control: &Control, now: Timestamp) -> Result<Self, StoreError> {
+        let broken = |message| StoreError::Unavailable { action: "make the secret of names", message };
+        let body = new_seed(&SystemRandom::new()).map_err(broken)?;
+        let key = ServerKey { name: SECRET.to_owned(), body, created_at: now };
+        let kept = control.keep_key(key).await?;
+        Ok(Self { secret: kept.body })
+    }
+
     /// Returns the id of a name. The names of different kinds of things are different JSON.
     pub(crate) fn id(&self, name: &Value) -> JobId {
         as_id(&json!([self.secret, name]))
@@ -54,11 +48,10 @@ impl Names {
     /// The error of the store.
     pub(crate) async fn find(
         &self,
-        app: &App,
+        views: &Views,
         name: &Value,
         tenant: Option<&str>,
     ) -> Result<Option<Job>, StoreError> {
-        let views = &app.api.store.views;
         match views.job_of(&self.id(name), tenant).await? {
             Some(job) => Ok(Some(job)),
             // Any client can make an id of this form: only a job of the same tenant is accepted.

@@ -179,17 +179,7 @@ pub(crate) fn text(body: &impl Serialize) -> Result<String, Failure> {
     })
 }
 
-/// Returns a part of a data list (OJS HTTP binding §3.5).
-pub(crate) fn slice(
-    name: &'static str,
-    items: impl Iterator<Item = RawObject>,
-    part: Page,
-    total: u64,
-) -> RawObject {
-    listed(name, items, place(part, total))
-}
-
-/// Returns the position of a part in its list.
+/// Returns the position of a part in a data list (OJS HTTP binding §3.5).
 pub(crate) fn place(part: Page, total: u64) -> Value {
     let next = u64::from(part.offset) + u64::from(part.limit);
     let has_more = next < total;

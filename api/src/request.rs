@@ -1,13 +1,11 @@
 //! Requests: path segments, query parameters and bodies, with errors in the one shape.
 
-use crate::api::{App, Shared};
 use crate::reply::Failure;
-use crate::stamp::sent_id;
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRef, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, HeaderName, Uri};
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -18,6 +16,9 @@ use turnstone_domain::{RawObject, Timestamp};
 use turnstone_ojs::OjsError;
 use turnstone_store::Page;
 
+/// The header with the id of a request.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
 /// A body that is too large is read up to this many bytes. The client then reads the response instead of a closed
 /// connection while it still writes.
 const DRAINED_BYTES: usize = 8 * 1024 * 1024;
@@ -25,48 +26,49 @@ const DRAINED_BYTES: usize = 8 * 1024 * 1024;
 /// The one variable segment of the path, decoded.
 pub(crate) struct Segment(pub(crate) String);
 
-impl FromRequestParts<Shared> for Segment {
+impl<S: Send + Sync> FromRequestParts<S> for Segment {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
-        match Path::<String>::from_request_parts(parts, app).await {
-            Ok(Path(segment)) if segment.contains('\0') => {
-                Err(OjsError::invalid_request("the path", "must not contain a NUL character").into())
-            }
-            Ok(Path(segment)) => Ok(Self(segment)),
-            Err(_) => Err(OjsError::invalid_request("the path", "is not UTF-8 after decoding").into()),
-        }
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let [segment] = segments(parts, state).await?;
+        Ok(Self(segment))
     }
 }
 
 /// The two variable segments of the path, decoded.
 pub(crate) struct Segments(pub(crate) String, pub(crate) String);
 
-impl FromRequestParts<Shared> for Segments {
+impl<S: Send + Sync> FromRequestParts<S> for Segments {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
-        match Path::<(String, String)>::from_request_parts(parts, app).await {
-            Ok(Path((first, second))) => {
-                if first.contains('\0') || second.contains('\0') {
-                    return Err(
-                        OjsError::invalid_request("the path", "must not contain a NUL character").into()
-                    );
-                }
-                Ok(Self(first, second))
-            }
-            Err(_) => Err(OjsError::invalid_request("the path", "is not UTF-8 after decoding").into()),
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let [first, second] = segments(parts, state).await?;
+        Ok(Self(first, second))
+    }
+}
+
+async fn segments<S: Send + Sync, const N: usize>(
+    parts: &mut Parts,
+    state: &S,
+) -> Result<[String; N], Failure> {
+    let refused = |why| OjsError::invalid_request("the path", why).into();
+    let found = Path::<Vec<String>>::from_request_parts(parts, state).await;
+    match found.ok().and_then(|Path(segments)| <[String; N]>::try_from(segments).ok()) {
+        Some(segments) if segments.iter().any(|segment| segment.contains('\0')) => {
+            Err(refused("must not contain a NUL character"))
         }
+        Some(segments) => Ok(segments),
+        None => Err(refused("is not UTF-8 after decoding")),
     }
 }
 
 /// The principal of the request.
 pub(crate) struct By(pub(crate) Arc<Principal>);
 
-impl FromRequestParts<Shared> for By {
+impl<S: Send + Sync> FromRequestParts<S> for By {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         let principal = parts.extensions.get::<Arc<Principal>>().cloned();
         Ok(Self(principal.ok_or_else(OjsError::unauthorized)?))
     }
@@ -103,11 +105,11 @@ impl Tenant {
     }
 }
 
-impl FromRequestParts<Shared> for Tenant {
+impl<S: Send + Sync> FromRequestParts<S> for Tenant {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
-        let By(principal) = By::from_request_parts(parts, app).await?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let By(principal) = By::from_request_parts(parts, state).await?;
         Ok(Self { name: principal.tenant.clone(), principal })
     }
 }
@@ -135,10 +137,10 @@ pub(crate) struct RequestId {
     trace: Vec<(&'static str, String)>,
 }
 
-impl FromRequestParts<Shared> for RequestId {
+impl<S: Send + Sync> FromRequestParts<S> for RequestId {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(Self { name: sent_id(&parts.headers), trace: sent_trace(&parts.headers) })
     }
 }
@@ -164,6 +166,12 @@ impl RequestId {
             job.insert("meta", meta);
         }
     }
+}
+
+/// Returns the client's own id, when it is short and visible ASCII.
+pub(crate) fn sent_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(REQUEST_ID)?.to_str().ok()?;
+    ((1..=200).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())).then(|| id.to_owned())
 }
 
 /// Returns the trace that a request is part of; empty without a well-formed one.
@@ -193,10 +201,10 @@ fn is_traceparent(text: &str) -> bool {
 /// The query parameters.
 pub(crate) struct Params(HashMap<String, String>);
 
-impl FromRequestParts<Shared> for Params {
+impl<S: Send + Sync> FromRequestParts<S> for Params {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         Self::read(&parts.uri)
     }
 }
@@ -298,14 +306,20 @@ pub(crate) fn unknown_place(what: &str) -> Failure {
     OjsError::invalid_request("after", why).into()
 }
 
+/// The longest body of a request, in bytes.
+pub(crate) struct BodyLimit(pub(crate) usize);
+
 /// The whole body, with any media type.
 pub(crate) struct Raw(pub(crate) Bytes);
 
-impl FromRequest<Shared> for Raw {
+impl<S: Send + Sync> FromRequest<S> for Raw
+where
+    BodyLimit: FromRef<S>,
+{
     type Rejection = Failure;
 
-    async fn from_request(request: Request, app: &Shared) -> Result<Self, Failure> {
-        read_body(request, app).await.map(Self)
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        read_up_to(request, BodyLimit::from_ref(state).0).await.map(Self)
     }
 }
 
@@ -315,23 +329,29 @@ pub(crate) struct Document(pub(crate) Bytes);
 /// The most bytes of a document.
 const DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
-impl FromRequest<Shared> for Document {
+impl<S: Send + Sync> FromRequest<S> for Document
+where
+    BodyLimit: FromRef<S>,
+{
     type Rejection = Failure;
 
-    async fn from_request(request: Request, app: &Shared) -> Result<Self, Failure> {
-        read_up_to(request, app.api.options.max_body_bytes.max(DOCUMENT_BYTES)).await.map(Self)
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        read_up_to(request, BodyLimit::from_ref(state).0.max(DOCUMENT_BYTES)).await.map(Self)
     }
 }
 
 /// The whole body, whose media type is JSON or absent.
 pub(crate) struct JsonBytes(pub(crate) Bytes);
 
-impl FromRequest<Shared> for JsonBytes {
+impl<S: Send + Sync> FromRequest<S> for JsonBytes
+where
+    BodyLimit: FromRef<S>,
+{
     type Rejection = Failure;
 
-    async fn from_request(request: Request, app: &Shared) -> Result<Self, Failure> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
         check_media_type(request.headers())?;
-        read_body(request, app).await.map(Self)
+        read_up_to(request, BodyLimit::from_ref(state).0).await.map(Self)
     }
 }
 
@@ -343,10 +363,6 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Failure> {
     }
     let why = "must be application/openjobspec+json or application/json";
     Err(OjsError::invalid_request("the header Content-Type", why).into())
-}
-
-async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
-    read_up_to(request, app.api.options.max_body_bytes).await
 }
 
 async fn read_up_to(request: Request, limit: usize) -> Result<Bytes, Failure> {
@@ -376,7 +392,7 @@ async fn read_up_to(request: Request, limit: usize) -> Result<Bytes, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::{HeaderName, HeaderValue};
+    use axum::http::HeaderValue;
 
     fn tenant(sent: &[&[u8]]) -> Result<Option<String>, u16> {
         let mut headers = HeaderMap::new();

@@ -2,6 +2,7 @@
 
 use crate::api::Shared;
 use crate::reply::{Answer, JSON};
+use crate::request::{REQUEST_ID, sent_id};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CONTENT_TYPE;
@@ -15,7 +16,6 @@ use turnstone_telemetry::names;
 use turnstone_telemetry::propagation::{self, Carried, FIELDS};
 use turnstone_telemetry::span::{self, Common};
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const OJS_VERSION: HeaderName = HeaderName::from_static("ojs-version");
 /// Paths that are polled every few seconds, and concern no particular job.
 const UNSPANNED: [&str; 6] = ["/livez", "/ready", "/readyz", "/metrics", "/ojs/v1/health", "/health"];
@@ -90,12 +90,7 @@ pub(crate) async fn check_version(request: Request, next: Next) -> Answer {
     Ok(next.run(request).await)
 }
 
-fn speaks_ojs(path: &str) -> bool {
+/// Returns true if the JSON under this path has the media type of OJS.
+pub(crate) fn speaks_ojs(path: &str) -> bool {
     matches!(path, "/health" | "/ready") || path == "/ojs" || path.starts_with("/ojs/")
-}
-
-/// Returns the client's own id, when it is short and visible ASCII.
-pub(crate) fn sent_id(headers: &HeaderMap) -> Option<String> {
-    let id = headers.get(REQUEST_ID)?.to_str().ok()?;
-    ((1..=200).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())).then(|| id.to_owned())
 }

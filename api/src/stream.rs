@@ -1,28 +1,27 @@
 //! Event streams: a page of JSON, or server-sent events that resume where the client stopped; in our own form or as CloudEvents.
 
-use crate::api::{App, Shared};
+use crate::api::Shared;
 use crate::doorbell::{Bells, Hook};
 use crate::reply::{self, Answer, Failure};
 use crate::request::Params;
+use crate::rows::{EventPage, ShownEvent};
 use crate::shared_stream::{Look, Page, Placed, SharedStream, alone};
-use crate::show;
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use futures::Stream;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use turnstone_domain::event::Event;
 use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::{EngagementId, EventName, JobId};
 use turnstone_ojs::{OjsError, cloud_event};
-use turnstone_store::{Ear, EventFilter, Piece, StoreError};
+use turnstone_store::{Ear, EventFilter, Piece, StoreError, Views};
 
 /// The most events that are read at once and held in memory by one stream.
 const PAGE: u32 = 200;
@@ -63,18 +62,10 @@ impl Form {
         Ok(params.word("format", read, "turnstone, cloudevents")?.unwrap_or_default())
     }
 
-    fn write(self, event: &FeedEvent) -> Value {
+    fn write(self, event: &FeedEvent) -> ShownEvent {
         match self {
-            Self::Cloud => Value::Object(cloud_event(event)),
-            Self::Own => show::event(&Event {
-                seq: event.cursor.seq,
-                name: event.name,
-                job_id: event.job_id.clone().unwrap_or_else(|| JobId(String::new())),
-                engagement_id: event.engagement_id.clone(),
-                turn: event.turn,
-                data: event.data.clone(),
-                at: event.at,
-            }),
+            Self::Cloud => ShownEvent::Cloud(cloud_event(event)),
+            Self::Own => ShownEvent::Own(event.into()),
         }
     }
 }
@@ -122,8 +113,8 @@ async fn page(app: &Shared, filter: &EventFilter, since: i64, limit: u32, form: 
     let has_more = events.len() > limit as usize;
     events.truncate(limit as usize);
     let cursor = events.last().map_or(since, |event| event.cursor.seq);
-    let events: Vec<_> = events.iter().map(|event| form.write(event)).collect();
-    Ok(reply::ok(&json!({"events": events, "cursor": cursor, "has_more": has_more})))
+    let events = events.iter().map(|event| form.write(event)).collect();
+    Ok(reply::ok(&EventPage { events, cursor, has_more }))
 }
 
 /// An event of a stream that is followed.
@@ -166,14 +157,14 @@ impl Followed {
         Self { filter, together, _hook: hook }
     }
 
-    async fn read(&self, app: &App, after: i64) -> Result<Page<Noted>, StoreError> {
-        let events = app.api.store.views.feed_events_after(&self.filter, after, PAGE).await?;
+    async fn read(&self, views: &Views, after: i64) -> Result<Page<Noted>, StoreError> {
+        let events = views.feed_events_after(&self.filter, after, PAGE).await?;
         let more = events.len() >= PAGE as usize;
         let mut noted = Vec::with_capacity(events.len());
         for event in events {
             // The end of a job that was tried again is not its end.
             let over = match event.job_id.as_ref().filter(|_| event.name.ends_job()) {
-                Some(job) => self.has_ended(app, job).await,
+                Some(job) => self.has_ended(views, job).await,
                 None => false,
             };
             noted.push(Arc::new(Noted { event, over }));
@@ -183,8 +174,7 @@ impl Followed {
 
     /// Returns true if nothing follows the end of this job: another job of the engagement may have begun meanwhile, or
     /// the job may have been tried again.
-    async fn has_ended(&self, app: &App, job: &JobId) -> bool {
-        let views = &app.api.store.views;
+    async fn has_ended(&self, views: &Views, job: &JobId) -> bool {
         if let EventFilter::Engagement(id) = &self.filter {
             let latest: Result<_, StoreError> = views.engagement(id).await;
             if matches!(latest, Ok(Some((_, _, latest))) if latest != *job) {
@@ -234,7 +224,7 @@ fn frame(said: StreamFrame, form: Form) -> Frame {
     match said {
         StreamFrame::Event(event) => {
             let frame = Frame::default().id(event.cursor.seq.to_string()).event(event.name.as_str());
-            frame.data(form.write(&event).to_string())
+            frame.data(reply::text(&form.write(&event)).unwrap_or_default())
         }
         StreamFrame::Delta(piece) => {
             let Piece { job, turn, offset, text, .. } = &*piece;
@@ -262,7 +252,7 @@ impl Feed {
         });
         let wakes = followed.together.bell.listen();
         let ear = source.live.as_ref().map(|id| app.api.store.doorbell.live().listen(id));
-        let first = followed.read(&app, since).await?;
+        let first = followed.read(&app.api.store.views, since).await?;
         Ok(Self {
             app,
             source,
@@ -312,13 +302,13 @@ impl Feed {
 
     async fn look(&mut self) {
         let (rings, others) = (*self.wakes.borrow_and_update(), Arc::strong_count(&self.followed) > 1);
-        let (app, followed) = (&self.app, &self.followed);
+        let (views, followed) = (&self.app.api.store.views, &self.followed);
         let look =
-            followed.together.look(rings, self.cursor, others, |after| followed.read(app, after)).await;
+            followed.together.look(rings, self.cursor, others, |after| followed.read(views, after)).await;
         let failed = matches!(look, Look::Failed);
         let page = match look {
             Look::Found(page) => page,
-            Look::Behind => alone(followed.read(app, self.cursor).await).await,
+            Look::Behind => alone(followed.read(views, self.cursor).await).await,
             Look::Failed => Page::default(),
         };
         self.failed = failed;

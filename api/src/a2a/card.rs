@@ -17,7 +17,7 @@ pub(super) const PLACE: &str = "/.well-known/agent-card.json";
     get, path = "/a2a/{agent}/.well-known/agent-card.json", tag = "a2a",
     security(("tenant" = ["viewer"])),
     params(("agent" = String, Path, description = "The agent's name.")),
-    responses((status = 200, description = "The card.", body = serde_json::Value, content_type = "application/json")),
+    responses((status = 200, description = "The card.", body = serde_json::Value)),
 )]
 pub(super) async fn card(State(app): State<Shared>, Segment(name): Segment, headers: HeaderMap) -> Answer {
     let agent = super::agent_named(&app, &name).await?;

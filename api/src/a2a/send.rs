@@ -9,7 +9,6 @@ use crate::api::Shared;
 use crate::engagements::answering::{SEVERAL, UserAnswer, give_if_asked, key_of};
 use crate::engagements::further::{Further, say};
 use crate::engagements::waiting::Among;
-use crate::names::names;
 use crate::ojs::jobs::accept::accept;
 use crate::reply::Failure;
 use crate::request::Tenant;
@@ -93,9 +92,9 @@ async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, R
     let (message, tenant) = (&sent.message, from.tenant());
     let context = message.context.as_deref().unwrap_or_default();
     let name = named(&["a2a", from.agent, tenant.unwrap_or_default(), context, &message.id]);
-    let names = names(app).await?;
+    let names = app.names().await?;
     let args = RawJson::of(&json!(message.args));
-    let id = match names.find(app, &name, tenant).await? {
+    let id = match names.find(&app.api.store.views, &name, tenant).await? {
         Some(before) => before.id,
         None if !from.registered => {
             let why = format!("Agent `{}` was deleted: its tasks continue, and none begins.", from.agent);

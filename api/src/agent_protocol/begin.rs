@@ -5,7 +5,6 @@ use super::{configure, configured, find, name, request_id};
 use crate::agents::engage::place;
 use crate::api::App;
 use crate::engagements::further::{Further, say};
-use crate::names::names;
 use crate::ojs::jobs::accept::accept;
 use crate::reply::Failure;
 use crate::request::{RequestId, Tenant};
@@ -40,11 +39,11 @@ pub(super) async fn begin(
     tenant: &Tenant,
     trace: &RequestId,
 ) -> Result<Begun, Failure> {
-    let names = names(app).await?;
+    let names = app.names().await?;
     let name = requested.request_id.as_deref().map(|id| request_id::of_name(agent, tenant.name(), id));
     let named = name.as_ref().map(|name| names.id(name));
     if let Some(name) = &name
-        && let Some(job) = names.find(app, name, tenant.name()).await?
+        && let Some(job) = names.find(&app.api.store.views, name, tenant.name()).await?
     {
         return again(app, agent, requested, job, tenant).await;
     }
@@ -70,7 +69,7 @@ pub(super) async fn begin(
         // The same request at the same time.
         Err(Failure(error)) if error.code == "duplicate" => {
             let before = match &name {
-                Some(name) => names.find(app, name, tenant.name()).await?,
+                Some(name) => names.find(&app.api.store.views, name, tenant.name()).await?,
                 None => None,
             };
             return again(app, agent, requested, before.ok_or(Failure(error))?, tenant).await;
@@ -154,7 +153,7 @@ async fn again(
     job: Job,
     tenant: &Tenant,
 ) -> Result<Begun, Failure> {
-    let request_id = name::of(names(app).await?, &job);
+    let request_id = name::of(app.names().await?, &job);
     let sent = name::kept(&job);
     if sent["digest"] != requested.digest.as_str() || sent["peer"].as_str() != requested.peer.as_deref() {
         let message =

@@ -5,7 +5,6 @@ use super::{name, request_id};
 use crate::agents::engage::of_key;
 use crate::api::App;
 use crate::caller::{Caller, Who};
-use crate::names::names;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use turnstone_domain::engagement::Engagement;
@@ -34,9 +33,12 @@ pub(super) async fn request(
 ) -> Result<(Job, Engagement), Failure> {
     let missing = || Failure::from(OjsError::not_found("request", id));
     let views = &app.api.store.views;
-    let names = names(app).await?;
+    let names = app.names().await?;
     // A name that the client chose determines the job's id; otherwise the request's name is the id.
-    let job = match names.find(app, &request_id::of_name(agent, tenant.name(), id), tenant.name()).await? {
+    let job = match names
+        .find(&app.api.store.views, &request_id::of_name(agent, tenant.name(), id), tenant.name())
+        .await?
+    {
         Some(job) => Some(job),
         None => views.job_of(&JobId(id.to_owned()), tenant.name()).await?,
     };
@@ -73,7 +75,7 @@ pub(super) async fn own(
     peer: &str,
 ) -> Result<String, Failure> {
     let begun = of_key(agent, id, tenant, &Caller::Peer(peer.to_owned()));
-    if let Some(begun) = names(app).await?.find(app, &begun, tenant.name()).await? {
+    if let Some(begun) = app.names().await?.find(&app.api.store.views, &begun, tenant.name()).await? {
         return Ok(begun.id.0);
     }
     request_of(app, agent, id, tenant, Some(peer)).await.map(|_| id.to_owned())

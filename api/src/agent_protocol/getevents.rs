@@ -66,7 +66,7 @@ pub(crate) async fn of_subject(
         ("since" = Option<i64>, Query, description = "Only events with a greater id.", minimum = 0),
         ("stream" = Option<bool>, Query, description = "Server-sent events instead of a list."),
     ),
-    responses((status = 200, description = "The events, oldest first.", body = Vec<serde_json::Value>, content_type = "application/json")),
+    responses((status = 200, description = "The events, oldest first.", body = Vec<serde_json::Value>)),
 )]
 pub(crate) async fn of_parameter(
     State(app): State<Shared>,
@@ -88,7 +88,7 @@ pub(crate) async fn of_parameter(
         ("name" = String, Path, description = "The agent's name."),
         ("run_id" = String, Path, description = "The run."),
     ),
-    responses((status = 200, description = "The events, oldest first.", body = Vec<serde_json::Value>, content_type = "application/json")),
+    responses((status = 200, description = "The events, oldest first.", body = Vec<serde_json::Value>)),
 )]
 pub(crate) async fn of_run(
     State(app): State<Shared>,

@@ -16,27 +16,8 @@ mod process;
 mod request_id;
 mod request_types;
 mod resume;
+pub(crate) mod routes;
 mod run_events;
 mod runs;
 mod status;
-mod stream;
-
-pub(crate) use stream::RunStream;
-
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(discover::discover))
-        .routes(routes!(discover::discover_here))
-        .routes(routes!(describe::describe))
-        .routes(routes!(process::process))
-        .routes(routes!(process::stream_request))
-        .routes(routes!(getevents::of_subject))
-        .routes(routes!(getevents::of_parameter))
-        .routes(routes!(getevents::of_run))
-        .routes(routes!(status::status))
-        .routes(routes!(runs::runs))
-}
+pub(crate) mod stream;

@@ -83,9 +83,9 @@ pub(super) struct AgentRequest {
         ("run_id" = Option<String>, Query, description = "The same as `run_id` in the body."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the run."),
     ),
-    request_body(content = AgentRequest, content_type = "application/json"),
+    request_body = AgentRequest,
     responses(
-        (status = 200, description = "An event.", body = serde_json::Value, content_type = "application/json"),
+        (status = 200, description = "An event.", body = serde_json::Value),
         (status = 202, description = "The request is accepted."),
         (status = 404, description = "There is no such agent, run or request."),
         (status = 409, description = "The request_id belongs to another request, or the state of the request does not permit this."),
@@ -169,7 +169,7 @@ async fn about(
         ("run_id" = Option<String>, Query, description = "The same as `run_id` in the body."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the run."),
     ),
-    request_body(content = AgentRequest, content_type = "application/json"),
+    request_body = AgentRequest,
     responses(
         (status = 200, description = "The events of the request, from its first.", body = String, content_type = "text/event-stream"),
         (status = 404, description = "There is no such agent or run."),

@@ -2,17 +2,16 @@
 
 use super::{find, name};
 use crate::api::Shared;
-use crate::names::{Names, names};
+use crate::names::Names;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
 use turnstone_store::RunRow;
 use utoipa::ToSchema;
 
 /// A run that is kept.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct ListedRun {
     run_id: String,
     agent: String,
@@ -34,7 +33,7 @@ struct ListedRun {
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "A page of runs, the newest first.", body = Vec<ListedRun>, content_type = "application/json")),
+    responses((status = 200, description = "A page of runs, the newest first.", body = Vec<ListedRun>)),
 )]
 pub(crate) async fn runs(
     State(app): State<Shared>,
@@ -48,21 +47,22 @@ pub(crate) async fn runs(
         // Runs of an agent that is no longer registered are kept.
         find::agent(&app, &agent).await?;
     }
-    let names = names(&app).await?;
-    let shown: Vec<Value> = runs.iter().map(|run| shown(names, &agent, run)).collect();
-    Ok(reply::ok(&shown))
+    let names = app.names().await?;
+    Ok(reply::ok(&runs.into_iter().map(|run| ListedRun::of(names, &agent, run)).collect::<Vec<_>>()))
 }
 
-fn shown(names: &Names, agent: &str, run: &RunRow) -> Value {
-    let requests = run.requests.iter();
-    let requests: Vec<String> =
-        requests.map(|(job, meta, tenant)| name::within(names, meta, job, tenant.as_deref())).collect();
-    json!({
-        "run_id": run.id,
-        "agent": agent,
-        "created_at": run.started_at.to_rfc3339(),
-        "updated_at": run.changed_at.to_rfc3339(),
-        "last_event_id": run.last,
-        "requests": requests,
-    })
+impl ListedRun {
+    fn of(names: &Names, agent: &str, run: RunRow) -> Self {
+        let requests = run.requests.iter();
+        Self {
+            requests: requests
+                .map(|(job, meta, tenant)| name::within(names, meta, job, tenant.as_deref()))
+                .collect(),
+            run_id: run.id.to_string(),
+            agent: agent.to_owned(),
+            created_at: run.started_at.to_rfc3339(),
+            updated_at: run.changed_at.to_rfc3339(),
+            last_event_id: run.last,
+        }
+    }
 }

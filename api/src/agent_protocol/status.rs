@@ -5,28 +5,28 @@ use crate::api::Shared;
 use crate::caller::Who;
 use crate::engagements::exposed;
 use crate::engagements::waiting::{Among, Wanted, waiting};
-use crate::names::names;
 use crate::reply::{self, Answer};
 use crate::request::Segments;
 use axum::extract::State;
+use serde::Serialize;
 use serde_json::{Value, json};
 use turnstone_domain::review::ReviewState;
-use turnstone_domain::{Job, JobState};
+use turnstone_domain::{Job, JobState, Timestamp};
 use turnstone_store::{Page, ReviewFilter};
 use utoipa::ToSchema;
 
 /// The status of a request.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct RequestStatus {
     request_id: String,
     run_id: String,
     agent: String,
     /// queued, running, waiting_for_input, waiting_for_review or completed.
-    status: String,
+    status: &'static str,
     /// success, error or canceled, once it has completed.
-    finish_reason: Option<String>,
-    result: Option<String>,
+    finish_reason: Option<&'static str>,
+    #[schema(value_type = Option<String>)]
+    result: Value,
     /// The values that the agent exposes, with its answer or while it waits for input.
     exposes: Value,
     error: Option<Value>,
@@ -36,11 +36,14 @@ struct RequestStatus {
     /// The number of the run's newest event.
     last_event_id: i64,
     /// As the client sent it.
-    request_metadata: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    request_metadata: Value,
     /// As the client sent it.
-    run_context: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    run_context: Value,
     /// As the client sent it.
-    logging_level: Option<String>,
+    #[schema(value_type = Option<String>)]
+    logging_level: Value,
 }
 
 /// The status of a request (Agent Protocol, optional endpoint).
@@ -51,7 +54,7 @@ struct RequestStatus {
         ("name" = String, Path, description = "The agent's name."),
         ("request_id" = String, Path, description = "The request."),
     ),
-    responses((status = 200, description = "Where it stands.", body = RequestStatus, content_type = "application/json")),
+    responses((status = 200, description = "Where it stands.", body = RequestStatus)),
 )]
 pub(crate) async fn status(
     State(app): State<Shared>,
@@ -86,23 +89,23 @@ pub(crate) async fn status(
     if asks {
         exposes = exposed::now(&app, &run).await?;
     }
-    Ok(reply::ok(&json!({
-        "request_id": name::of(names(&app).await?, &job),
-        "run_id": run.id,
-        "agent": run.agent,
-        "status": word(&job, !reviews.is_empty() || !waiting.is_empty(), asks),
-        "finish_reason": finish_reason(job.state),
-        "result": text,
-        "exposes": exposes,
-        "error": reported,
-        "created_at": job.created_at.to_rfc3339(),
-        "started_at": job.started_at.map(|at| at.to_rfc3339()),
-        "completed_at": job.ended_at.map(|at| at.to_rfc3339()),
-        "last_event_id": last,
-        "request_metadata": kept["request_metadata"],
-        "run_context": kept["run_context"],
-        "logging_level": kept["logging_level"],
-    })))
+    Ok(reply::ok(&RequestStatus {
+        request_id: name::of(app.names().await?, &job),
+        run_id: run.id.0,
+        agent: run.agent,
+        status: word(&job, !reviews.is_empty() || !waiting.is_empty(), asks),
+        finish_reason: finish_reason(job.state),
+        result: text,
+        exposes,
+        error: reported,
+        created_at: job.created_at.to_rfc3339(),
+        started_at: job.started_at.map(Timestamp::to_rfc3339),
+        completed_at: job.ended_at.map(Timestamp::to_rfc3339),
+        last_event_id: last,
+        request_metadata: kept["request_metadata"].clone(),
+        run_context: kept["run_context"].clone(),
+        logging_level: kept["logging_level"].clone(),
+    }))
 }
 
 fn word(job: &Job, reviewed: bool, asks: bool) -> &'static str {

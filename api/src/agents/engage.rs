@@ -6,13 +6,14 @@
 use super::input::{Input, check_accepted, check_json};
 use crate::api::Shared;
 use crate::caller::{Caller, PeerRequest};
-use crate::names::names;
 use crate::ojs::jobs::accept::accept;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, RequestId, Segment, Tenant};
 use axum::extract::State;
 use axum::http::header::{HeaderValue, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::MAX_DELEGATION_DEPTH;
 use turnstone_domain::error::FailureKind;
@@ -37,11 +38,10 @@ pub(crate) struct InputBody {
 }
 
 /// An engagement, and the address of its state.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct Begun {
-    engagement_id: String,
-    location: String,
+    pub(crate) engagement_id: String,
+    pub(crate) location: String,
 }
 
 /// Begins an engagement with an agent.
@@ -53,11 +53,9 @@ pub(crate) struct Begun {
         ("Idempotency-Key" = Option<String>, Header, description = "A repeated request with the same key for the same agent begins no second engagement, and gets the address of the first."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the engagement."),
     ),
-    request_body(description = "A text, or an object with the text as `input`.", content(
-        (InputBody = "application/json"),
-    )),
+    request_body(description = "A text, or an object with the text as `input`.", content = InputBody),
     responses(
-        (status = 303, description = "The engagement has begun; Location is its state.", body = Begun, content_type = "application/json"),
+        (status = 303, description = "The engagement has begun; Location is its state.", body = Begun),
     ),
 )]
 pub(crate) async fn engage(
@@ -79,7 +77,7 @@ pub(crate) async fn engage(
     let mut fields = fields(&name, &input, peer_request.as_ref());
     let key = idempotency_key(&headers)?;
     let named = key.as_ref().map(|key| of_key(&name, key, &tenant, &caller));
-    let names = names(&app).await?;
+    let names = app.names().await?;
     if let Some(named) = &named {
         fields.insert("id", names.id(named).as_str());
     }
@@ -91,7 +89,7 @@ pub(crate) async fn engage(
     let (id, began) = (job.id.clone(), job.engagement.as_ref().map(|new| new.id.clone()));
     let (args, meta) = (job.envelope.args.clone(), comparable(&job.envelope.meta));
     if let Some(named) = &named
-        && let Some(before) = names.find(&app, named, tenant.name()).await?
+        && let Some(before) = names.find(&app.api.store.views, named, tenant.name()).await?
     {
         return again(before, &args, Some(&meta));
     }
@@ -207,17 +205,22 @@ pub(crate) fn again(job: Job, args: &RawJson, meta: Option<&RawObject>) -> Answe
     Ok(see(&agent.engagement_id))
 }
 
-/// Returns a response 303 to the state of an engagement, by a relative address (OAS-75, OAS-A16).
-pub(crate) fn see(id: &EngagementId) -> axum::response::Response {
-    see_with(id, json!({}))
+impl Begun {
+    /// Returns an engagement and the relative address of its state (OAS-75, OAS-A16).
+    pub(crate) fn of(id: &EngagementId) -> Self {
+        Self { engagement_id: id.to_string(), location: format!("/engagements/{id}") }
+    }
 }
 
-/// Returns the same response with further members in its body.
-pub(crate) fn see_with(id: &EngagementId, mut reported: Value) -> axum::response::Response {
-    let state = format!("/engagements/{id}");
-    reported["engagement_id"] = id.as_str().into();
-    reported["location"] = state.as_str().into();
-    let mut response = reply::json(StatusCode::SEE_OTHER, &reported);
-    response.headers_mut().extend(HeaderValue::from_str(&state).ok().map(|value| (LOCATION, value)));
+/// Returns a response 303 to the state of an engagement.
+fn see(id: &EngagementId) -> Response {
+    let begun = Begun::of(id);
+    see_with(&begun.location, &begun)
+}
+
+/// Returns a response 303 to this address.
+pub(crate) fn see_with(location: &str, body: &impl Serialize) -> Response {
+    let mut response = reply::json(StatusCode::SEE_OTHER, body);
+    response.headers_mut().extend(HeaderValue::from_str(location).ok().map(|value| (LOCATION, value)));
     response
 }

@@ -8,26 +8,14 @@ mod list;
 mod register;
 mod remove;
 mod replace;
+pub(crate) mod routes;
 
-use crate::api::Shared;
-use serde_json::{Value, json};
-use turnstone_domain::AgentDefinition;
+use serde::Serialize;
+use turnstone_domain::agent::AgentFormat;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(list::list, register::register)).routes(routes!(
-        document::document,
-        engage::engage,
-        replace::replace,
-        remove::remove
-    ))
-}
 
 /// An agent as lists show it.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct ListedAgent {
     name: String,
     description: String,
@@ -36,43 +24,37 @@ struct ListedAgent {
     /// The prefix of the paths of its Agent Protocol endpoints.
     path: String,
     /// openagentspec or ossa.
-    format: String,
+    #[schema(value_type = String)]
+    format: AgentFormat,
     updated_at: String,
 }
 
 /// An agent that was registered.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct RegisteredAgent {
     name: String,
     description: String,
     url: String,
     path: String,
-    format: String,
+    #[schema(value_type = String)]
+    format: AgentFormat,
     /// True if anything changed.
     changed: bool,
     warnings: Vec<Remark>,
 }
 
 /// A problem of a document, and its place.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct Remark {
-    line: u64,
-    column: u64,
-    rule: String,
+    line: u32,
+    column: u32,
+    rule: &'static str,
     /// error or warning.
-    severity: String,
+    severity: &'static str,
     message: String,
 }
 
-/// Returns an agent as lists show it.
-fn summary(agent: &AgentDefinition) -> Value {
-    json!({
-        "name": agent.name,
-        "description": agent.description,
-        "url": format!("/agents/{}", agent.name),
-        "path": format!("/agents/{}", agent.name),
-        "format": agent.format,
-    })
+/// Returns the address of an agent.
+fn address(name: &str) -> String {
+    format!("/agents/{name}")
 }

@@ -3,6 +3,7 @@
 //! Engagements that run keep the definition they began with.
 
 use super::bundle::{Bundle, BundleBody};
+use super::{RegisteredAgent, Remark, address};
 use crate::api::{App, Shared};
 use crate::blocking;
 use crate::caps;
@@ -13,7 +14,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
-use serde_json::{Value, json};
+use serde_json::json;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{AgentFormat, delegation};
 use turnstone_ojs::OjsError;
@@ -30,10 +31,10 @@ use turnstone_store::NewAgent;
         (BundleBody = "application/json"),
     )),
     responses(
-        (status = 200, description = "The agent was known and is replaced, or is the same.", body = super::RegisteredAgent, content_type = "application/json"),
-        (status = 201, description = "The agent is new.", body = super::RegisteredAgent, content_type = "application/json"),
-        (status = 409, description = "There are as many agents as are allowed.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 422, description = "The document is not a usable agent; every problem is listed.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The agent was known and is replaced, or is the same.", body = RegisteredAgent),
+        (status = 201, description = "The agent is new.", body = RegisteredAgent),
+        (status = 409, description = "There are as many agents as are allowed.", body = docs::ErrorReply),
+        (status = 422, description = "The document is not a usable agent; every problem is listed.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn register(State(app): State<Shared>, params: Params, Raw(bytes): Raw) -> Answer {
@@ -70,13 +71,16 @@ pub(super) async fn store(app: &App, bytes: Bytes, params: &Params, name: Option
     if is_new && known.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
         return Err(caps::reached("agents", most).into());
     }
-    let mut body = super::summary(&definition);
-    let location = HeaderValue::from_str(&format!("/agents/{}", definition.name));
+    let (name, description, format) =
+        (definition.name.clone(), definition.description.clone(), definition.format);
+    let url = address(&name);
     let circle = delegation::circle(&definition, &registered);
     let changed =
         app.api.store.intake.register_agent(NewAgent { definition, source, at: app.api.clock.now() }).await?;
-    body["changed"] = changed.into();
-    body["warnings"] = warnings.iter().map(shown).chain(circle.as_deref().map(circular)).collect();
+    let location = HeaderValue::from_str(&url);
+    let warnings = warnings.iter().map(Remark::from).chain(circle.as_deref().map(circular)).collect();
+    let path = url.clone();
+    let body = RegisteredAgent { name, description, url, path, format, changed, warnings };
     let mut response = reply::json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &body);
     if let Ok(location) = location {
         response.headers_mut().insert(LOCATION, location);
@@ -148,26 +152,23 @@ pub(super) fn refusal(problems: &[Problem]) -> OjsError {
     };
     let hint = "Correct the document; `turnstone agent lint FILE` shows what does not depend on the server, and a tool that is missing is configured on the server under [tools.NAME].";
     let warnings = problems.iter().filter(|one| one.severity != Severity::Error);
-    let problems: Value = errors.into_iter().chain(warnings).map(shown).collect();
-    OjsError::new(422, "validation_error", message, hint).with("problems", problems)
+    let problems: Vec<Remark> = errors.into_iter().chain(warnings).map(Remark::from).collect();
+    OjsError::new(422, "validation_error", message, hint).with("problems", json!(problems))
 }
 
 /// Agents that call one another in a cycle are legal, and end at the delegation depth (OAS-A18).
-fn circular(way: &[String]) -> Value {
+fn circular(way: &[String]) -> Remark {
     let message = format!("{} is a circle; only the delegation depth ends it", way.join(" asks "));
-    json!({"line": 1, "column": 1, "rule": "OAS-A18", "severity": "warning", "message": message})
+    Remark { line: 1, column: 1, rule: "OAS-A18", severity: "warning", message }
 }
 
-fn shown(problem: &Problem) -> Value {
-    let severity = match problem.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
-    json!({
-        "line": problem.line,
-        "column": problem.column,
-        "rule": problem.rule,
-        "severity": severity,
-        "message": problem.message,
-    })
+impl From<&Problem> for Remark {
+    fn from(problem: &Problem) -> Self {
+        let severity = match problem.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let Problem { line, column, rule, ref message, .. } = *problem;
+        Self { line, column, rule, severity, message: message.clone() }
+    }
 }

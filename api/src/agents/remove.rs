@@ -7,14 +7,14 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment};
 use axum::extract::State;
+use serde::Serialize;
 use serde_json::json;
 use turnstone_ojs::OjsError;
 use turnstone_store::{AgentRemoval, AgentRemoved};
 use utoipa::ToSchema;
 
 /// An agent that was removed.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct RemovedAgent {
     name: String,
     deleted: bool,
@@ -29,8 +29,8 @@ struct RemovedAgent {
         ("allow_unresolved" = Option<bool>, Query, description = "Remove it although other agents name it; their calls of it fail until it is there again."),
     ),
     responses(
-        (status = 200, description = "It is removed.", body = RemovedAgent, content_type = "application/json"),
-        (status = 409, description = "Other agents name it as a capability or as a reviewer.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "It is removed.", body = RemovedAgent),
+        (status = 409, description = "Other agents name it as a capability or as a reviewer.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn remove(
@@ -44,7 +44,7 @@ pub(crate) async fn remove(
     match app.api.store.intake.remove_agent(removal).await? {
         AgentRemoved::Gone => {
             operator.did("agent.remove", &name, "removed");
-            Ok(reply::ok(&json!({"name": name, "deleted": true})))
+            Ok(reply::ok(&RemovedAgent { name, deleted: true }))
         }
         AgentRemoved::Unknown => Err(OjsError::not_found("agent", &name).into()),
         AgentRemoved::NamedBy(others) => {

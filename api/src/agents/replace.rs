@@ -21,9 +21,9 @@ use axum::extract::State;
         (BundleBody = "application/json"),
     )),
     responses(
-        (status = 200, description = "The agent was known and is replaced, or is the same.", body = super::RegisteredAgent, content_type = "application/json"),
-        (status = 201, description = "The agent is new.", body = super::RegisteredAgent, content_type = "application/json"),
-        (status = 422, description = "The document is not a usable agent, or another one's; nothing is stored.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The agent was known and is replaced, or is the same.", body = super::RegisteredAgent),
+        (status = 201, description = "The agent is new.", body = super::RegisteredAgent),
+        (status = 422, description = "The document is not a usable agent, or another one's; nothing is stored.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn replace(

@@ -2,19 +2,14 @@
 
 mod download;
 mod list;
+pub(crate) mod routes;
 
-use crate::api::{App, Shared};
+use crate::api::App;
 use crate::engagements::released;
 use crate::reply::Failure;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::engagement::Engagement;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(list::list)).routes(routes!(download::download))
-}
 
 /// Returns the artifacts of an engagement that a caller may read. Those of calls with withheld output are left out.
 /// With an output guardrail, only those of turns whose answer has passed it are included (OAS-43).

@@ -5,15 +5,15 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Params;
 use axum::extract::State;
-use serde_json::json;
+use serde::Serialize;
+use turnstone_domain::audit::AuditEntry;
 use utoipa::ToSchema;
 
 /// The most entries of one response.
 const MOST: u32 = 1_000;
 
 /// The end of the chain.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct ChainHead {
     /// The number of the last entry; 0 for an empty chain.
     seq: i64,
@@ -22,11 +22,11 @@ struct ChainHead {
 }
 
 /// A part of the chain.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct ChainPart {
     /// In order.
-    entries: Vec<DescribedEntry>,
+    #[schema(value_type = Vec<DescribedEntry>)]
+    entries: Vec<AuditEntry>,
     /// The end, as it was before the entries were read.
     head: ChainHead,
 }
@@ -39,11 +39,11 @@ struct ChainPart {
         ("after" = Option<i64>, Query, description = "Entries after this number; 0 by default.", minimum = 0),
         ("limit" = Option<u32>, Query, description = "1000 by default and at most.", minimum = 1, maximum = 1000),
     ),
-    responses((status = 200, description = "The entries.", body = ChainPart, content_type = "application/json")),
+    responses((status = 200, description = "The entries.", body = ChainPart)),
 )]
 pub(crate) async fn chain(State(app): State<Shared>, params: Params) -> Answer {
     let (after, limit) = (params.number("after", 0, 0, i64::MAX)?, params.number("limit", MOST, 1, MOST)?);
     let head = app.api.store.audit.head().await?;
     let entries = app.api.store.audit.after(after, limit).await?;
-    Ok(reply::ok(&json!({"entries": entries, "head": head})))
+    Ok(reply::ok(&ChainPart { entries, head: ChainHead { seq: head.seq, hash: head.hash } }))
 }

@@ -5,15 +5,16 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde_json::json;
+use serde::Serialize;
+use turnstone_domain::audit::AuditEntry;
 use turnstone_store::Page;
 use utoipa::ToSchema;
 
 /// Entries of the audit, the newest first.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct AuditList {
-    entries: Vec<DescribedEntry>,
+    #[schema(value_type = Vec<DescribedEntry>)]
+    entries: Vec<AuditEntry>,
     /// To be sent as `before` for the next entries; null at the end.
     next_before: Option<i64>,
 }
@@ -27,7 +28,7 @@ struct AuditList {
         ("before" = Option<i64>, Query, description = "Entries before this number: `next_before` of the part before.", minimum = 1),
         ("offset" = Option<u32>, Query, description = "After this many."),
     ),
-    responses((status = 200, description = "The entries.", body = AuditList, content_type = "application/json")),
+    responses((status = 200, description = "The entries.", body = AuditList)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let slice = params.slice(200)?;
@@ -36,6 +37,6 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
     let mut entries = app.api.store.audit.newest(tenant.name(), one_more, Some(before)).await?;
     let has_more = entries.len() > slice.limit as usize;
     entries.truncate(slice.limit as usize);
-    let next = entries.last().filter(|_| has_more).map(|last| last.seq);
-    Ok(reply::ok(&json!({"entries": entries, "next_before": next})))
+    let next_before = entries.last().filter(|_| has_more).map(|last| last.seq);
+    Ok(reply::ok(&AuditList { entries, next_before }))
 }

@@ -5,12 +5,10 @@
 
 mod chain;
 mod list;
-mod refused;
+pub(crate) mod refused;
+pub(crate) mod routes;
 
-pub(crate) use refused::RefusedRequests;
-
-use crate::api::Shared;
-use crate::stamp::sent_id;
+use crate::request::sent_id;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{Method, StatusCode};
@@ -22,8 +20,6 @@ use turnstone_domain::Timestamp;
 use turnstone_domain::principal::Principal;
 use turnstone_store::AuditNote;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 /// The principal of a request without a known one.
 const UNKNOWN: &str = "-";
@@ -32,14 +28,10 @@ const TARGET_CHARACTERS: usize = 512;
 /// The operations that enqueue jobs.
 const ENQUEUEING: [&str; 2] = ["/ojs/v1/jobs", "/ojs/v1/jobs/batch"];
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(list::list)).routes(routes!(chain::chain))
-}
-
 /// An entry of the audit.
 #[derive(ToSchema)]
 #[schema(as = AuditEntry)]
-#[expect(dead_code, reason = "described, never built")]
+#[expect(dead_code, reason = "the domain's own type is serialised")]
 struct DescribedEntry {
     /// Its number; the first is 1, and there are no gaps.
     seq: i64,

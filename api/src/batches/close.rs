@@ -1,6 +1,6 @@
 //! `POST /batches/{tag}/close`: no more jobs are expected.
 
-use super::{BatchView, view};
+use super::BatchView;
 use crate::api::Shared;
 use crate::docs;
 use crate::reply::{self, Answer};
@@ -18,8 +18,8 @@ use turnstone_ojs::OjsError;
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's jobs."),
     ),
     responses(
-        (status = 200, description = "It is closed.", body = BatchView, content_type = "application/json"),
-        (status = 404, description = "No job has this tag.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "It is closed.", body = BatchView),
+        (status = 404, description = "No job has this tag.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn close_batch(State(app): State<Shared>, Segment(tag): Segment, tenant: Tenant) -> Answer {
@@ -28,5 +28,6 @@ pub(crate) async fn close_batch(State(app): State<Shared>, Segment(tag): Segment
         let hint = "Enqueue its jobs with this tag before you close it; GET /ojs/v1/jobs?tag=TAG lists them.";
         return Err(OjsError { hint, ..OjsError::not_found("batch", &tag) }.into());
     }
-    Ok(reply::ok(&view(&tag, &batches.batch(&tag, tenant.name()).await?)))
+    let batch = batches.batch(&tag, tenant.name()).await?;
+    Ok(reply::ok(&BatchView::of(tag, &batch)))
 }

@@ -1,48 +1,39 @@
 //! Batches: the jobs with one tag, as a unit.
 
 mod close;
+pub(crate) mod routes;
 mod show;
 
-use crate::api::Shared;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use turnstone_domain::budget::Amount;
 use turnstone_domain::{JobState, Timestamp};
 use turnstone_store::Batch;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(show::show_batch)).routes(routes!(close::close_batch))
-}
 
 /// Jobs with the same last error.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct BatchError {
     code: String,
     jobs: u64,
 }
 
 /// Spending in tokens.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct BatchTokens {
     used: i64,
     reserved: i64,
 }
 
 /// Spending in money, as decimals in units of the currency.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct BatchMoney {
     used: String,
     reserved: String,
 }
 
 /// The jobs with one tag.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct BatchView {
     tag: String,
     /// All jobs.
@@ -67,28 +58,26 @@ struct BatchView {
     ended_at: Option<String>,
 }
 
-fn view(tag: &str, batch: &Batch) -> Value {
-    let states: Map<String, Value> = JobState::ALL
-        .iter()
-        .map(|state| (state.as_str().to_owned(), batch.jobs_in(&[*state]).into()))
-        .collect();
-    let open: Vec<JobState> = JobState::ALL.into_iter().filter(|state| !state.is_terminal()).collect();
-    let errors: Vec<Value> =
-        batch.errors.iter().map(|(code, jobs)| json!({"code": code, "jobs": jobs})).collect();
-    let money = |amount: i64| Amount(amount).to_string();
-    let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
-    json!({
-        "tag": tag,
-        "jobs": batch.jobs(),
-        "open": batch.jobs_in(&open),
-        "states": states,
-        "errors": errors,
-        "open_reviews": batch.open_reviews,
-        "tokens": {"used": batch.tokens_used, "reserved": batch.tokens_reserved},
-        "cost": {"used": money(batch.cost_used), "reserved": money(batch.cost_reserved)},
-        "first_enqueued_at": time(batch.first_at),
-        "last_ended_at": time(batch.last_ended_at),
-        "closed_at": time(batch.closed_at),
-        "ended_at": time(batch.ended_at),
-    })
+impl BatchView {
+    fn of(tag: String, batch: &Batch) -> Self {
+        let open: Vec<JobState> = JobState::ALL.into_iter().filter(|state| !state.is_terminal()).collect();
+        let money = |amount: i64| Amount(amount).to_string();
+        let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
+        let in_state = |state: JobState| (state.as_str().to_owned(), batch.jobs_in(&[state]).into());
+        let error = |(code, jobs): &(String, _)| BatchError { code: code.clone(), jobs: *jobs };
+        Self {
+            tag,
+            jobs: batch.jobs(),
+            open: batch.jobs_in(&open),
+            states: JobState::ALL.into_iter().map(in_state).collect(),
+            errors: batch.errors.iter().map(error).collect(),
+            open_reviews: batch.open_reviews,
+            tokens: BatchTokens { used: batch.tokens_used, reserved: batch.tokens_reserved },
+            cost: BatchMoney { used: money(batch.cost_used), reserved: money(batch.cost_reserved) },
+            first_enqueued_at: time(batch.first_at),
+            last_ended_at: time(batch.last_ended_at),
+            closed_at: time(batch.closed_at),
+            ended_at: time(batch.ended_at),
+        }
+    }
 }

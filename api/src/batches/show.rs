@@ -1,6 +1,6 @@
 //! `GET /batches/{tag}`: the progress of the jobs with a tag.
 
-use super::{BatchView, view};
+use super::BatchView;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
@@ -14,9 +14,9 @@ use axum::extract::State;
         ("tag" = String, Path, description = "The tag.", example = "run=7"),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's jobs."),
     ),
-    responses((status = 200, description = "The batch.", body = BatchView, content_type = "application/json")),
+    responses((status = 200, description = "The batch.", body = BatchView)),
 )]
 pub(crate) async fn show_batch(State(app): State<Shared>, Segment(tag): Segment, tenant: Tenant) -> Answer {
     let batch = app.api.store.batches.batch(&tag, tenant.name()).await?;
-    Ok(reply::ok(&view(&tag, &batch)))
+    Ok(reply::ok(&BatchView::of(tag, &batch)))
 }

@@ -1,16 +1,16 @@
 //! `GET /costs?days=&tag=`: spending on models, by day, tenant and model.
 
-use super::{DAYS, date, rows, since};
+use super::{DAYS, date, rows::money, since};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
+use turnstone_store::DailyCost;
 use utoipa::ToSchema;
 
 /// Spending on a model in a day.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct Daily {
     day: String,
     tenant: Option<String>,
@@ -18,6 +18,7 @@ struct Daily {
     model: String,
     /// Model calls.
     runs: i64,
+    duration_ms: i64,
     tokens_in: i64,
     tokens_cached: i64,
     tokens_out: i64,
@@ -25,8 +26,7 @@ struct Daily {
 }
 
 /// Spending, newest day first.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct Costs {
     costs: Vec<Daily>,
 }
@@ -39,7 +39,7 @@ struct Costs {
         ("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said."),
         ("tag" = Option<String>, Query, description = "Only jobs with this tag, and their delegates."),
     ),
-    responses((status = 200, description = "What was spent.", body = Costs, content_type = "application/json")),
+    responses((status = 200, description = "What was spent.", body = Costs)),
 )]
 pub(crate) async fn costs(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let days = params.word("days", |text| text.parse().ok(), "a number of days")?.unwrap_or(DAYS);
@@ -49,15 +49,22 @@ pub(crate) async fn costs(State(app): State<Shared>, tenant: Tenant, params: Par
         .budgets
         .daily(tenant.name(), params.text("tag"), since(app.api.clock.now(), days))
         .await?;
-    let shown: Vec<Value> = daily
-        .iter()
-        .map(|daily| {
-            let mut shown = rows::spending(&daily.spent);
-            shown["day"] = date(daily.day).into();
-            shown["tenant"] = daily.tenant.clone().into();
-            shown["model"] = daily.model.clone().into();
-            shown
-        })
-        .collect();
-    Ok(reply::ok(&json!({ "costs": shown })))
+    Ok(reply::ok(&Costs { costs: daily.into_iter().map(Daily::from).collect() }))
+}
+
+impl From<DailyCost> for Daily {
+    fn from(daily: DailyCost) -> Self {
+        let spent = daily.spent;
+        Self {
+            day: date(daily.day),
+            tenant: daily.tenant,
+            model: daily.model,
+            runs: spent.runs,
+            duration_ms: spent.duration_ms,
+            tokens_in: spent.tokens_in,
+            tokens_cached: spent.tokens_cached,
+            tokens_out: spent.tokens_out,
+            cost: money(spent.cost),
+        }
+    }
 }

@@ -5,14 +5,14 @@ use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde_json::{Value, json};
-use turnstone_domain::EngagementId;
+use serde::Serialize;
+use turnstone_domain::{EngagementId, JobId};
 use turnstone_ojs::OjsError;
+use turnstone_store::Spending;
 use utoipa::ToSchema;
 
 /// Spending on one thing.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct CostPart {
     job_id: String,
     /// The phase, or the tool.
@@ -25,9 +25,30 @@ struct CostPart {
     cost: String,
 }
 
+impl CostPart {
+    fn of(job: JobId, name: &str, spent: &Spending) -> Self {
+        Self {
+            job_id: job.0,
+            name: name.to_owned(),
+            runs: spent.runs,
+            duration_ms: spent.duration_ms,
+            tokens_in: spent.tokens_in,
+            tokens_cached: spent.tokens_cached,
+            tokens_out: spent.tokens_out,
+            cost: rows::money(spent.cost),
+        }
+    }
+}
+
+/// The phases and tools of an engagement with their cost.
+#[derive(Serialize)]
+pub(crate) struct CostParts {
+    phases: Vec<CostPart>,
+    tools: Vec<CostPart>,
+}
+
 /// The cost of an engagement.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct Cost {
     engagement_id: String,
     /// Of the engagement and its delegates.
@@ -43,7 +64,7 @@ struct Cost {
     get, path = "/engagements/{id}/cost", tag = "engagements",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The engagement.")),
-    responses((status = 200, description = "The cost.", body = Cost, content_type = "application/json")),
+    responses((status = 200, description = "The cost.", body = Cost)),
 )]
 pub(crate) async fn engagement_cost(
     State(app): State<Shared>,
@@ -53,27 +74,16 @@ pub(crate) async fn engagement_cost(
     let engagement = EngagementId::from(id.as_str());
     let found = app.api.store.views.engagement_of(&engagement, tenant.name()).await?;
     found.ok_or_else(|| OjsError::not_found("engagement", &id))?;
-    let mut shown = parts(&app, &engagement).await?;
+    let CostParts { phases, tools } = parts(&app, &engagement).await?;
     let budget = app.api.store.views.budget(&engagement).await?;
-    let sides = rows::sides(&budget);
-    shown["engagement_id"] = id.into();
-    shown["tokens"] = sides["tokens"].clone();
-    shown["cost"] = sides["cost"].clone();
-    Ok(reply::ok(&shown))
+    let (tokens, cost) = (rows::Tokens::from(&budget), rows::Money::from(&budget.money));
+    Ok(reply::ok(&Cost { engagement_id: id, tokens, cost, phases, tools }))
 }
 
 /// Returns the phases and tools of an engagement with their cost.
-pub(crate) async fn parts(app: &App, engagement: &EngagementId) -> Result<Value, Failure> {
+pub(crate) async fn parts(app: &App, engagement: &EngagementId) -> Result<CostParts, Failure> {
     let cost = app.api.store.budgets.cost_of(engagement).await?;
-    let part = |job: &str, name: &str, spent| {
-        let mut shown = rows::spending(spent);
-        shown["job_id"] = job.into();
-        shown["name"] = name.into();
-        shown
-    };
-    let phases: Vec<Value> =
-        cost.phases.iter().map(|(job, phase, spent)| part(job.as_str(), phase.as_str(), spent)).collect();
-    let tools: Vec<Value> =
-        cost.tools.iter().map(|(job, tool, spent)| part(job.as_str(), tool, spent)).collect();
-    Ok(json!({"phases": phases, "tools": tools}))
+    let phases = cost.phases.into_iter().map(|(job, phase, spent)| CostPart::of(job, phase.as_str(), &spent));
+    let tools = cost.tools.into_iter().map(|(job, tool, spent)| CostPart::of(job, &tool, &spent));
+    Ok(CostParts { phases: phases.collect(), tools: tools.collect() })
 }

@@ -6,13 +6,12 @@ use crate::audit::Operator;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde_json::json;
+use serde::Serialize;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
 /// A budget that was deleted.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct Forgotten {
     name: String,
     deleted: bool,
@@ -23,7 +22,7 @@ struct Forgotten {
     delete, path = "/budgets/{name}", operation_id = "delete_budget", tag = "budgets",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
-    responses((status = 200, description = "It is forgotten.", body = Forgotten, content_type = "application/json")),
+    responses((status = 200, description = "It is forgotten.", body = Forgotten)),
 )]
 pub(crate) async fn forget(
     State(app): State<Shared>,
@@ -36,5 +35,5 @@ pub(crate) async fn forget(
         return Err(OjsError::not_found("budget", &name).into());
     }
     operator.did("budget.forget", &name, "forgotten");
-    Ok(reply::ok(&json!({"name": name, "deleted": true})))
+    Ok(reply::ok(&Forgotten { name, deleted: true }))
 }

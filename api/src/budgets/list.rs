@@ -5,12 +5,11 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Shared budgets by name.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct BudgetList {
     budgets: Vec<rows::BudgetView>,
 }
@@ -20,12 +19,11 @@ struct BudgetList {
     get, path = "/budgets", operation_id = "list_budgets", tag = "budgets",
     security(("tenant" = ["viewer"])),
     params(("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said.")),
-    responses((status = 200, description = "The budgets.", body = BudgetList, content_type = "application/json")),
+    responses((status = 200, description = "The budgets.", body = BudgetList)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let days = params.word("days", |text| text.parse().ok(), "a number of days")?.unwrap_or(DAYS);
     let since = since(app.api.clock.now(), days);
     let budgets = app.api.store.budgets.list(None, tenant.name(), since).await?;
-    let shown: Vec<Value> = budgets.iter().map(rows::shared).collect();
-    Ok(reply::ok(&json!({ "budgets": shown })))
+    Ok(reply::ok(&BudgetList { budgets: budgets.iter().map(rows::BudgetView::from).collect() }))
 }

@@ -8,6 +8,7 @@ mod list;
 mod own;
 mod put;
 mod raise;
+pub(crate) mod routes;
 pub(crate) mod rows;
 mod show;
 
@@ -21,22 +22,10 @@ use turnstone_domain::budget::{Amount, BudgetName};
 use turnstone_ojs::OjsError;
 use turnstone_store::Raise;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 /// The default number of days.
 const DAYS: u32 = 7;
 const DAY_MS: i64 = 86_400_000;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(list::list))
-        .routes(routes!(show::show, put::put, forget::forget))
-        .routes(routes!(raise::raise))
-        .routes(routes!(own::own))
-        .routes(routes!(engagement_cost::engagement_cost))
-        .routes(routes!(costs::costs))
-}
 
 /// Returns the name in the path. A tenant may name its own budgets only.
 fn named(name: &str, tenant: &Tenant) -> Result<BudgetName, Failure> {
@@ -54,7 +43,7 @@ async fn after(app: &Shared, name: &str, tenant: &Tenant) -> Answer {
     let since = since(app.api.clock.now(), DAYS);
     let found = app.api.store.budgets.list(Some(name), tenant.name(), since).await?.pop();
     let budget = found.ok_or_else(|| OjsError::not_found("budget", name))?;
-    Ok(reply::ok(&rows::shared(&budget)))
+    Ok(reply::ok(&rows::BudgetView::from(&budget)))
 }
 
 /// Reads a body.

@@ -6,7 +6,7 @@ use crate::audit::Operator;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use turnstone_domain::EngagementId;
 use turnstone_domain::budget::{Amount, OnExceed};
 use turnstone_ojs::OjsError;
@@ -34,13 +34,13 @@ struct PatchBudget {
 }
 
 /// A budget of an engagement.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct Own {
     engagement_id: String,
     tokens: rows::Tokens,
     cost: rows::Money,
-    on_exceed: Option<String>,
+    #[schema(value_type = Option<String>)]
+    on_exceed: Option<OnExceed>,
 }
 
 /// Distinguishes `null` from an absent member.
@@ -55,8 +55,8 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     patch, path = "/engagements/{id}/budget", tag = "budgets",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The engagement.")),
-    request_body(content = PatchBudget, content_type = "application/json"),
-    responses((status = 200, description = "It is changed.", body = Own, content_type = "application/json")),
+    request_body = PatchBudget,
+    responses((status = 200, description = "It is changed.", body = Own)),
 )]
 pub(crate) async fn own(
     State(app): State<Shared>,
@@ -84,7 +84,6 @@ pub(crate) async fn own(
     let changed = app.api.store.budgets.set_own(&engagement, tenant.name(), change, now).await?;
     let budget = changed.ok_or_else(|| OjsError::not_found("engagement", &id))?;
     operator.did("engagement.budget", &id, "set");
-    let mut shown = rows::sides(&budget);
-    shown["engagement_id"] = id.into();
-    Ok(reply::ok(&shown))
+    let (tokens, cost) = (rows::Tokens::from(&budget), rows::Money::from(&budget.money));
+    Ok(reply::ok(&Own { engagement_id: id, tokens, cost, on_exceed: budget.on_exceed }))
 }

@@ -40,8 +40,8 @@ struct PutBudget {
     put, path = "/budgets/{name}", operation_id = "put_budget", tag = "budgets",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
-    request_body(content = PutBudget, content_type = "application/json"),
-    responses((status = 200, description = "It is set.", body = rows::BudgetView, content_type = "application/json")),
+    request_body = PutBudget,
+    responses((status = 200, description = "It is set.", body = rows::BudgetView)),
 )]
 pub(crate) async fn put(
     State(app): State<Shared>,

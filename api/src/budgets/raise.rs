@@ -15,8 +15,8 @@ use turnstone_store::Raise;
     post, path = "/budgets/{name}/raise", tag = "budgets",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
-    request_body(content = RaiseRequest, content_type = "application/json"),
-    responses((status = 200, description = "It is raised.", body = rows::BudgetView, content_type = "application/json")),
+    request_body = RaiseRequest,
+    responses((status = 200, description = "It is raised.", body = rows::BudgetView)),
 )]
 pub(crate) async fn raise(
     State(app): State<Shared>,

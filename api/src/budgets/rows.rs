@@ -1,14 +1,13 @@
 //! The shapes of budgets and spending in responses.
 
 use super::date;
-use serde_json::{Value, json};
-use turnstone_domain::budget::{Amount, Budget, BudgetRule, Purse, WARN_AT};
-use turnstone_store::{BudgetRow, SharedBudget, Spending};
+use serde::Serialize;
+use turnstone_domain::budget::{Amount, Budget, BudgetRule, OnExceed, Purse, WARN_AT};
+use turnstone_store::{BudgetRow, SharedBudget};
 use utoipa::ToSchema;
 
 /// Tokens of a budget.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct Tokens {
     used: i64,
     reserved: i64,
@@ -17,8 +16,7 @@ pub(crate) struct Tokens {
 }
 
 /// Money of a budget, as decimals in units of the currency.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct Money {
     used: String,
     reserved: String,
@@ -27,20 +25,21 @@ pub(crate) struct Money {
 }
 
 /// A row of a shared budget.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Row {
     /// The day of UTC; `null` counts the whole lifetime.
     day: Option<String>,
     tokens: Tokens,
     cost: Money,
+    /// retry, park or fail.
+    #[schema(value_type = Option<String>)]
+    on_exceed: Option<OnExceed>,
     /// Jobs that wait for it.
     waiting: u64,
 }
 
 /// The limits of a shared budget.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Limits {
     tokens: Option<i64>,
     tokens_per_day: Option<i64>,
@@ -49,15 +48,15 @@ pub(super) struct Limits {
 }
 
 /// A shared budget.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(super) struct BudgetView {
     name: String,
     /// fleet, tenant, agent or model.
-    scope: String,
+    scope: &'static str,
     currency: String,
     /// retry, park or fail; `null` leaves it to the server.
-    on_exceed: Option<String>,
+    #[schema(value_type = Option<String>)]
+    on_exceed: Option<OnExceed>,
     /// The percentage of a limit at which a warning is given.
     warn_at: i64,
     limits: Limits,
@@ -65,74 +64,63 @@ pub(super) struct BudgetView {
     rows: Vec<Row>,
 }
 
-fn money(amount: i64) -> Value {
-    Amount(amount).to_string().into()
+/// Returns an amount as a decimal.
+pub(super) fn money(amount: i64) -> String {
+    Amount(amount).to_string()
 }
 
-/// Returns the money of a budget.
-pub(crate) fn purse(purse: &Purse) -> Value {
-    json!({
-        "used": money(purse.settled),
-        "reserved": money(purse.reserved),
-        "limit": purse.limit.map(money),
-        "left": purse.left().map(money),
-    })
+impl From<&Purse> for Money {
+    fn from(purse: &Purse) -> Self {
+        Self {
+            used: money(purse.settled),
+            reserved: money(purse.reserved),
+            limit: purse.limit.map(money),
+            left: purse.left().map(money),
+        }
+    }
 }
 
-/// Both sides of a budget.
-pub(super) fn sides(budget: &Budget) -> Value {
-    json!({
-        "tokens": {
-            "used": budget.settled,
-            "reserved": budget.reserved,
-            "limit": budget.limit,
-            "left": budget.left(),
-        },
-        "cost": purse(&budget.money),
-        "on_exceed": budget.on_exceed,
-    })
+impl From<&Budget> for Tokens {
+    fn from(budget: &Budget) -> Self {
+        let (used, reserved) = (budget.settled, budget.reserved);
+        Self { used, reserved, limit: budget.limit, left: budget.left() }
+    }
 }
 
-/// Returns a row with the limits that are set. The stored balance is never less than the spending.
-fn row(rule: &BudgetRule, row: &BudgetRow) -> Value {
-    let mut budget = row.budget;
-    (budget.limit, budget.money.limit) = match row.day {
-        Some(_) => (rule.tokens_per_day, rule.cost_per_day),
-        None => (rule.tokens, rule.cost),
-    };
-    let mut shown = sides(&budget);
-    shown["day"] = row.day.map(date).into();
-    shown["waiting"] = row.waiting.into();
-    shown
+impl Row {
+    /// Returns a row with the limits that are set. The stored balance is never less than the spending.
+    fn of(rule: &BudgetRule, row: &BudgetRow) -> Self {
+        let mut budget = row.budget;
+        (budget.limit, budget.money.limit) = match row.day {
+            Some(_) => (rule.tokens_per_day, rule.cost_per_day),
+            None => (rule.tokens, rule.cost),
+        };
+        Self {
+            day: row.day.map(date),
+            tokens: Tokens::from(&budget),
+            cost: Money::from(&budget.money),
+            on_exceed: budget.on_exceed,
+            waiting: row.waiting,
+        }
+    }
 }
 
-/// Returns a shared budget.
-pub(super) fn shared(budget: &SharedBudget) -> Value {
-    let rule = &budget.rule;
-    json!({
-        "name": rule.name.to_string(),
-        "scope": rule.name.scope(),
-        "currency": rule.currency,
-        "on_exceed": rule.on_exceed,
-        "warn_at": rule.warn_at.unwrap_or(WARN_AT),
-        "limits": {
-            "tokens": rule.tokens,
-            "tokens_per_day": rule.tokens_per_day,
-            "cost": rule.cost.map(money),
-            "cost_per_day": rule.cost_per_day.map(money),
-        },
-        "rows": budget.rows.iter().map(|of_day| row(rule, of_day)).collect::<Vec<_>>(),
-    })
-}
-
-/// Returns the spending.
-pub(super) fn spending(spent: &Spending) -> Value {
-    json!({
-        "runs": spent.runs,
-        "duration_ms": spent.duration_ms,
-        "tokens_in": spent.tokens_in,
-        "tokens_cached": spent.tokens_cached,
-        "tokens_out": spent.tokens_out,
-        "cost": money(spent.cost),
-    })
+impl From<&SharedBudget> for BudgetView {
+    fn from(budget: &SharedBudget) -> Self {
+        let rule = &budget.rule;
+        Self {
+            name: rule.name.to_string(),
+            scope: rule.name.scope(),
+            currency: rule.currency.clone(),
+            on_exceed: rule.on_exceed,
+            warn_at: rule.warn_at.unwrap_or(WARN_AT),
+            limits: Limits {
+                tokens: rule.tokens,
+                tokens_per_day: rule.tokens_per_day,
+                cost: rule.cost.map(money),
+                cost_per_day: rule.cost_per_day.map(money),
+            },
+            rows: budget.rows.iter().map(|of_day| Row::of(rule, of_day)).collect(),
+        }
+    }
 }

@@ -15,7 +15,7 @@ use turnstone_ojs::OjsError;
         ("name" = String, Path, description = "The budget.", example = "tenant/acme"),
         ("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said."),
     ),
-    responses((status = 200, description = "The budget.", body = rows::BudgetView, content_type = "application/json")),
+    responses((status = 200, description = "The budget.", body = rows::BudgetView)),
 )]
 pub(crate) async fn show(
     State(app): State<Shared>,
@@ -28,5 +28,5 @@ pub(crate) async fn show(
     let since = since(app.api.clock.now(), days);
     let found = app.api.store.budgets.list(Some(&name), tenant.name(), since).await?.pop();
     let budget = found.ok_or_else(|| OjsError::not_found("budget", &name))?;
-    Ok(reply::ok(&rows::shared(&budget)))
+    Ok(reply::ok(&rows::BudgetView::from(&budget)))
 }

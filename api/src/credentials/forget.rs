@@ -6,13 +6,12 @@ use crate::audit::Operator;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segments, Tenant};
 use axum::extract::State;
-use serde_json::json;
+use serde::Serialize;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
 /// Credentials that were deleted.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct ForgottenCredentials {
     owner: String,
     tool: String,
@@ -28,7 +27,7 @@ struct ForgottenCredentials {
         ("tool" = String, Path, description = "The tool, or `*`."),
         ("header" = Option<String>, Query, description = "One header; all of them unless said."),
     ),
-    responses((status = 200, description = "They are forgotten.", body = ForgottenCredentials, content_type = "application/json")),
+    responses((status = 200, description = "They are forgotten.", body = ForgottenCredentials)),
 )]
 pub(crate) async fn forget(
     State(app): State<Shared>,
@@ -43,5 +42,5 @@ pub(crate) async fn forget(
         return Err(OjsError::not_found("credential", &format!("{owner}/{tool}")).into());
     }
     operator.did("credential.forget", &format!("{owner} {tool}"), "forgotten");
-    Ok(reply::ok(&json!({"owner": owner.to_string(), "tool": tool, "deleted": true})))
+    Ok(reply::ok(&ForgottenCredentials { owner: owner.to_string(), tool, deleted: true }))
 }

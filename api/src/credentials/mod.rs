@@ -4,23 +4,17 @@
 mod forget;
 mod list;
 mod put;
+pub(crate) mod routes;
 
-use crate::api::Shared;
 use crate::reply::Failure;
 use crate::request::Tenant;
+use serde::Serialize;
 use turnstone_domain::agent::credential::{ANY_TOOL, Owner};
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(list::list)).routes(routes!(put::put, forget::forget))
-}
 
 /// A credential, without the secret.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct ShownCredential {
     /// user:ID, member:TENANT:ID or static:NAME.
     owner: String,

@@ -1,14 +1,13 @@
 //! `PUT /credentials/{owner}/{tool}`: stores a header that is sent with the calls of a tool.
 
-use super::place;
+use super::{ShownCredential, place};
 use crate::api::{Api, Shared};
 use crate::audit::Operator;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segments, Tenant};
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::agent::credential::{ANY_TOOL, Content, Credential};
 use turnstone_ojs::OjsError;
 use turnstone_telemetry::Secret;
@@ -48,11 +47,10 @@ pub(crate) struct CredentialRequest {
 }
 
 /// A credential that is stored, without the secret.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct KeptCredential {
     #[serde(flatten)]
-    kept: super::ShownCredential,
+    kept: ShownCredential,
     /// Remarks, such as that no tool of this name is known.
     remarks: Vec<String>,
 }
@@ -122,8 +120,8 @@ fn remarks(api: &Api, tool: &str) -> Vec<String> {
         ("owner" = String, Path, description = "user:ID, member:TENANT:ID or static:NAME.", example = "static:desk"),
         ("tool" = String, Path, description = "The tool, or `*` for every tool."),
     ),
-    request_body(content = CredentialRequest, content_type = "application/json"),
-    responses((status = 200, description = "It is kept.", body = KeptCredential, content_type = "application/json")),
+    request_body = CredentialRequest,
+    responses((status = 200, description = "It is kept.", body = KeptCredential)),
 )]
 pub(crate) async fn put(
     State(app): State<Shared>,
@@ -141,8 +139,16 @@ pub(crate) async fn put(
     let (header, prefix, content) = requested.content(keeper.seals())?;
     let updated_at = app.api.clock.now();
     let form = content.form();
-    let shown = json!({"owner": owner.to_string(), "tool": tool, "header": header, "form": form,
-                       "updated_at": updated_at.to_rfc3339(), "remarks": remarks(&app.api, &tool)});
+    let shown = KeptCredential {
+        remarks: remarks(&app.api, &tool),
+        kept: ShownCredential {
+            owner: owner.to_string(),
+            tool: tool.clone(),
+            header: header.clone(),
+            form: form.to_owned(),
+            updated_at: updated_at.to_rfc3339(),
+        },
+    };
     let name = format!("{owner} {tool} {header}");
     keeper.keep(Credential { owner, tool, header, prefix, content, updated_at }).await?;
     operator.did("credential.set", &name, form);

@@ -10,7 +10,8 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use turnstone_domain::CallId;
 use turnstone_domain::question::Said;
@@ -34,8 +35,7 @@ pub(crate) struct AnswerBody {
 }
 
 /// An answer that was accepted.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct AnswerTaken {
     engagement_id: String,
     job_id: String,
@@ -53,12 +53,12 @@ pub(crate) struct AnswerTaken {
         ("id" = String, Path, description = "The engagement."),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same engagement is the same answer."),
     ),
-    request_body(content = AnswerBody, content_type = "application/json"),
+    request_body = AnswerBody,
     responses(
-        (status = 200, description = "The answer counts.", body = AnswerTaken, content_type = "application/json"),
-        (status = 403, description = "The engagement is another user's.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 409, description = "It does not wait for an answer, or another one counted.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 422, description = "A key has no value; it still waits.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The answer counts.", body = AnswerTaken),
+        (status = 403, description = "The engagement is another user's.", body = docs::ErrorReply),
+        (status = 409, description = "It does not wait for an answer, or another one counted.", body = docs::ErrorReply),
+        (status = 422, description = "A key has no value; it still waits.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn answer_question(
@@ -91,6 +91,10 @@ pub(crate) async fn answer_question(
     let (engagement, _, job) = find(&app, &id, &tenant).await?;
     let job = app.api.store.views.job(&job).await?.ok_or_else(|| OjsError::not_found("engagement", &id))?;
     let taken = give(&app, (&engagement, &job), &tenant, &given, Among::Delegates).await?;
-    Ok(reply::ok(&json!({"engagement_id": engagement.id, "job_id": taken.job, "call_id": taken.question,
-                         "repeated": taken.repeated})))
+    Ok(reply::ok(&AnswerTaken {
+        engagement_id: engagement.id.0,
+        job_id: taken.job.0,
+        call_id: taken.question,
+        repeated: taken.repeated,
+    }))
 }

@@ -4,16 +4,18 @@
 use super::object;
 use super::tool_calls::JournalPage;
 use crate::api::Shared;
-use crate::docs::rows;
+use crate::budgets::engagement_cost::{self, CostParts};
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
-use crate::show;
+use crate::rows::{GuardrailCheck, Review, ToolCall};
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use turnstone_domain::agent::guardrails::Side;
-use turnstone_domain::guardrail_check::GuardrailCheck;
-use turnstone_domain::{EngagementId, Phase};
+use turnstone_domain::guardrail_check as check;
+use turnstone_domain::{EngagementId, Phase, Timestamp};
 use turnstone_store::{Page, ReviewFilter, StoreError, Views};
+use utoipa::ToSchema;
 
 /// Turns whose changes of state are shown.
 const TURNS: u32 = 1000;
@@ -21,6 +23,32 @@ const TURNS: u32 = 1000;
 const CHECKS: u32 = 1000;
 /// At most this many reviews of one engagement are shown.
 const REVIEWS: u32 = 1000;
+
+/// The actions of an engagement.
+#[derive(Serialize, ToSchema)]
+struct Audit {
+    engagement_id: String,
+    agent: String,
+    /// The latest job.
+    job_id: String,
+    /// The Engagement object as expressions see it; null when it has more than 16 MiB.
+    engagement: Value,
+    attempts: Vec<ToolCall>,
+    /// To be sent as `after` for the next attempts.
+    cursor: u32,
+    has_more: bool,
+    /// The questions to guardrails and their answers, oldest first; a tenant sees the verdicts alone.
+    guardrails: Vec<GuardrailCheck>,
+    /// The answer that an output guardrail kept from the user; null for tenants, and when there is none.
+    answer_withheld: Option<String>,
+    reviews: Vec<Review>,
+    /// The changes of the agent's state in each turn: mode, changes, transaction_id and status.
+    #[schema(value_type = Vec<serde_json::Map<String, Value>>)]
+    state: Vec<Value>,
+    /// The usage and its cost: `phases` and `tools`, by job.
+    #[schema(value_type = Value)]
+    cost: CostParts,
+}
 
 /// The Engagement object as expressions see it, every attempt, and the reviews.
 #[utoipa::path(
@@ -31,7 +59,7 @@ const REVIEWS: u32 = 1000;
         ("after" = Option<u32>, Query, description = "Only attempts after this many: the `cursor` of the page before.", minimum = 0),
         ("limit" = Option<u32>, Query, description = "At most this many attempts; 100 unless said otherwise.", minimum = 1, maximum = 200),
     ),
-    responses((status = 200, description = "The audit.", body = rows::Audit, content_type = "application/json")),
+    responses((status = 200, description = "The audit.", body = Audit)),
 )]
 pub(crate) async fn audit(
     State(app): State<Shared>,
@@ -46,31 +74,26 @@ pub(crate) async fn audit(
     let object = object::of(views, &engagement, &agent).await?;
     let filter = ReviewFilter { engagement: Some(engagement.id.clone()), ..ReviewFilter::default() };
     let reviews = views.reviews(&filter, Page { limit: REVIEWS, offset: 0 }).await?;
-    let reviews: Vec<Value> = reviews.iter().map(show::review).collect();
-    let cost = crate::budgets::engagement_cost::parts(&app, &engagement.id).await?;
+    let cost = engagement_cost::parts(&app, &engagement.id).await?;
     let checks = app.api.store.views.guardrail_checks(&engagement.id, CHECKS).await?;
-    let withheld = withheld(&checks, &tenant);
-    let guardrails: Vec<Value> =
-        checks.iter().rev().map(|check| show::guardrail_check(check, &tenant)).collect();
-    let attempts: Vec<Value> = part.calls.iter().map(show::tool_call).collect();
-    Ok(reply::ok(&json!({
-        "engagement_id": engagement.id,
-        "agent": engagement.agent,
-        "job_id": job_id,
-        "engagement": object.map(|object| object.to_json()),
-        "attempts": attempts,
-        "cursor": part.cursor,
-        "has_more": part.has_more,
-        "guardrails": guardrails,
-        "answer_withheld": withheld,
-        "reviews": reviews,
-        "state": transactions(views, &engagement.id).await?,
-        "cost": cost,
-    })))
+    Ok(reply::ok(&Audit {
+        state: transactions(views, &engagement.id).await?,
+        engagement_id: engagement.id.0,
+        agent: engagement.agent,
+        job_id: job_id.0,
+        engagement: object.map(|object| object.to_json()).unwrap_or_default(),
+        attempts: part.calls.into_iter().map(ToolCall::from).collect(),
+        cursor: part.cursor,
+        has_more: part.has_more,
+        answer_withheld: withheld(&checks, &tenant).map(str::to_owned),
+        guardrails: checks.into_iter().rev().map(|check| GuardrailCheck::of(check, &tenant)).collect(),
+        reviews: reviews.into_iter().map(Review::from).collect(),
+        cost,
+    }))
 }
 
 /// Returns the answer that an output guardrail kept from the user, for operators of the server.
-fn withheld<'a>(newest_first: &'a [GuardrailCheck], tenant: &Tenant) -> Option<&'a str> {
+fn withheld<'a>(newest_first: &'a [check::GuardrailCheck], tenant: &Tenant) -> Option<&'a str> {
     let last = newest_first.iter().find(|check| check.side == Side::Output)?;
     last.text().filter(|_| !last.passed && tenant.name().is_none())
 }
@@ -90,7 +113,9 @@ async fn transactions(views: &Views, id: &EngagementId) -> Result<Vec<Value>, St
             let mut record = row.checkpoint.body;
             record["turn"] = row.checkpoint.turn.into();
             for change in record["changes"].as_array_mut().into_iter().flatten() {
-                show::time_of(change, "timestamp");
+                if let Some(ms) = change["timestamp"].as_i64() {
+                    change["timestamp"] = Timestamp(ms).to_rfc3339().into();
+                }
             }
             record
         })

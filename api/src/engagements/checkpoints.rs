@@ -1,13 +1,86 @@
 //! `GET /engagements/{id}/checkpoints?page=&per_page=&bodies=true`: the phases that are done, oldest first.
 
 use crate::api::Shared;
-use crate::docs::rows;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
-use crate::show;
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use turnstone_domain::checkpoint;
 use turnstone_store::{CheckpointRow, Page};
+use utoipa::ToSchema;
+
+/// A phase that is done.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EngagementCheckpoint)]
+struct Checkpoint {
+    job_id: String,
+    turn: i64,
+    #[schema(example = "infer")]
+    phase: &'static str,
+    version: i64,
+    /// The data for later phases; on request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<Value>,
+    duration_ms: i64,
+    tokens_in: i64,
+    tokens_out: i64,
+    at: String,
+    /// The prompt tokens that the provider had in its cache.
+    tokens_cached: i64,
+    /// Millionths of a currency.
+    cost: i64,
+    /// `provider/model`, when it called one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+}
+
+/// Checkpoints, oldest first.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EngagementCheckpoints)]
+struct Checkpoints {
+    checkpoints: Vec<Checkpoint>,
+    pagination: OpenEnd,
+}
+
+/// The position of a page in a list that is not counted.
+#[derive(Serialize, ToSchema)]
+struct OpenEnd {
+    page: u32,
+    per_page: u32,
+    has_more: bool,
+}
+
+impl Checkpoint {
+    /// Returns a checkpoint. Its body may contain content that a restriction withholds, so it is shown only on request.
+    fn of(with_body: bool, row: CheckpointRow) -> Self {
+        let checkpoint::Checkpoint {
+            turn,
+            phase,
+            version,
+            body,
+            duration_ms,
+            tokens_in,
+            tokens_out,
+            at,
+            spent,
+        } = row.checkpoint;
+        Self {
+            job_id: row.job_id.0,
+            turn,
+            phase: phase.as_str(),
+            version,
+            body: with_body.then_some(body),
+            duration_ms,
+            tokens_in,
+            tokens_out,
+            at: at.to_rfc3339(),
+            tokens_cached: spent.tokens_cached,
+            cost: spent.cost,
+            model: spent.model,
+        }
+    }
+}
 
 /// The phases of an engagement that are done, oldest first.
 #[utoipa::path(
@@ -19,7 +92,7 @@ use turnstone_store::{CheckpointRow, Page};
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
         ("bodies" = Option<bool>, Query, description = "With what each phase left for the later ones."),
     ),
-    responses((status = 200, description = "The checkpoints.", body = rows::Checkpoints, content_type = "application/json")),
+    responses((status = 200, description = "The checkpoints.", body = Checkpoints)),
 )]
 pub(crate) async fn checkpoints(
     State(app): State<Shared>,
@@ -35,8 +108,8 @@ pub(crate) async fn checkpoints(
     let has_more = rows.len() > slice.limit as usize;
     rows.truncate(slice.limit as usize);
     let released = super::released(&app, &engagement, &agent).await?;
-    let shown = |row: &CheckpointRow| show::checkpoint(row, with_bodies && row.checkpoint.turn <= released);
-    let checkpoints: Vec<Value> = rows.iter().map(shown).collect();
-    let pagination = json!({"page": page, "per_page": slice.limit, "has_more": has_more});
-    Ok(reply::ok(&json!({"checkpoints": checkpoints, "pagination": pagination})))
+    let with_body = |row: &CheckpointRow| with_bodies && row.checkpoint.turn <= released;
+    let checkpoints = rows.into_iter().map(|row| Checkpoint::of(with_body(&row), row)).collect();
+    let pagination = OpenEnd { page, per_page: slice.limit, has_more };
+    Ok(reply::ok(&Checkpoints { checkpoints, pagination }))
 }

@@ -5,22 +5,23 @@ use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
+use serde::Serialize;
 use serde_json::{Value, json};
 use turnstone_domain::budget::Amount;
-use turnstone_domain::comparison::{Cost, Side, TurnFacts, compare};
+use turnstone_domain::comparison::{Cost, Parting, Side, TurnFacts, compare};
 use turnstone_domain::message::Role;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
 /// Two engagements, compared.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Diff {
     a: String,
     b: String,
     /// `null` when they are the same. Else `turn`, `phase`, `what` (input, tools, prompt, model, tool call, answer,
     /// result or end), and the value of each.
-    parts_at: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    parts_at: Option<Parting>,
     /// For each turn: shared rows, equal content, and model, tools, tokens and cost of each.
     turns: Vec<Value>,
     total: Value,
@@ -35,7 +36,7 @@ pub(super) struct Diff {
         ("id" = String, Path, description = "The first engagement."),
         ("with" = String, Query, description = "The second one."),
     ),
-    responses((status = 200, description = "The comparison.", body = Diff, content_type = "application/json")),
+    responses((status = 200, description = "The comparison.", body = Diff)),
 )]
 pub(crate) async fn diff(
     State(app): State<Shared>,
@@ -47,30 +48,21 @@ pub(crate) async fn diff(
     let with = params.text("with").ok_or_else(missing)?.to_owned();
     let (a, b) = (side(&app, &id, &tenant).await?, side(&app, &with, &tenant).await?);
     let compared = compare(&a, &b);
-    let turn = |facts: &Option<TurnFacts>| {
-        facts.as_ref().map(|facts| {
-            let mut shown = cost(&facts.cost);
-            shown["model"] = json!(facts.model);
-            shown["tool_calls"] = json!(facts.tool_calls);
-            shown
-        })
-    };
-    let turns: Vec<Value> = compared
-        .turns
-        .iter()
-        .map(|pair| json!({"turn": pair.turn, "shared": pair.shared, "same": pair.same, "a": turn(&pair.a), "b": turn(&pair.b)}))
-        .collect();
-    Ok(reply::ok(&json!({
-        "a": id,
-        "b": with,
-        "parts_at": compared.parts_at,
-        "turns": turns,
-        "total": {"a": cost(&compared.total.0), "b": cost(&compared.total.1)},
-    })))
+    let turns = compared.turns.into_iter().map(|pair| {
+        let (a, b) = (pair.a.map(facts), pair.b.map(facts));
+        json!({"turn": pair.turn, "shared": pair.shared, "same": pair.same, "a": a, "b": b})
+    });
+    let total = json!({"a": cost(&compared.total.0), "b": cost(&compared.total.1)});
+    Ok(reply::ok(&Diff { a: id, b: with, parts_at: compared.parts_at, turns: turns.collect(), total }))
 }
 
 fn cost(cost: &Cost) -> Value {
     json!({"tokens_in": cost.tokens_in, "tokens_out": cost.tokens_out, "cost": Amount(cost.cost)})
+}
+
+fn facts(TurnFacts { model, tool_calls, cost }: TurnFacts) -> Value {
+    json!({"tokens_in": cost.tokens_in, "tokens_out": cost.tokens_out, "cost": Amount(cost.cost),
+           "model": model, "tool_calls": tool_calls})
 }
 
 async fn side(app: &App, id: &str, tenant: &Tenant) -> Result<Side, Failure> {

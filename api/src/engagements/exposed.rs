@@ -1,6 +1,7 @@
 //! The values that an agent exposes of the Engagement object (OAS-47, OAS-55).
 
 use super::object;
+use super::state::StateWarning;
 use crate::api::App;
 use crate::reply::Failure;
 use serde_json::{Map, Value, json};
@@ -13,7 +14,7 @@ use turnstone_domain::policy::Expression;
 #[derive(Default)]
 pub(super) struct Exposed {
     pub(super) values: Map<String, Value>,
-    pub(super) warnings: Vec<Value>,
+    pub(super) warnings: Vec<StateWarning>,
 }
 
 /// Returns the values that the agent of an engagement exposes now.
@@ -49,7 +50,7 @@ pub(super) async fn of(
             let expression = Expression::compile(source, &names);
             let value = expression.and_then(|expression| expression.evaluate(&object.view()));
             if let Err(why) = &value {
-                exposed.warnings.push(json!({"key": key, "message": why.to_string()}));
+                exposed.warnings.push(StateWarning { key: key.clone(), message: why.to_string() });
             }
             exposed.values.insert(key.clone(), value.unwrap_or_default());
         }

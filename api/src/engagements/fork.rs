@@ -7,7 +7,7 @@ use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use turnstone_domain::fork::{ForkChanges, ForkPoint, Origin};
 use turnstone_domain::tool_call::ToolOutcome;
@@ -74,15 +74,16 @@ pub(crate) struct ForkedFrom {
     set: Vec<String>,
 }
 
-/// Returns an origin in the form of the API.
-pub(super) fn origin(origin: &Origin) -> Value {
-    json!(ForkedFrom {
-        engagement_id: origin.engagement_id.0.clone(),
-        at_turn: origin.point.turn,
-        phase: origin.point.phase.to_string(),
-        live_tools: origin.live_tools,
-        set: origin.changes.names(),
-    })
+impl From<&Origin> for ForkedFrom {
+    fn from(origin: &Origin) -> Self {
+        Self {
+            engagement_id: origin.engagement_id.0.clone(),
+            at_turn: origin.point.turn,
+            phase: origin.point.phase.to_string(),
+            live_tools: origin.live_tools,
+            set: origin.changes.names(),
+        }
+    }
 }
 
 /// Forks an engagement: a new one continues from a turn of this one, with its own id, job and budget. The past before
@@ -91,8 +92,8 @@ pub(super) fn origin(origin: &Origin) -> Value {
     post, path = "/engagements/{id}/fork", operation_id = "fork_engagement", tag = "engagements",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The engagement.")),
-    request_body(content = EngagementForkRequest, content_type = "application/json"),
-    responses((status = 201, description = "The new engagement.", body = Forked, content_type = "application/json")),
+    request_body = EngagementForkRequest,
+    responses((status = 201, description = "The new engagement.", body = Forked)),
 )]
 pub(crate) async fn fork(
     State(app): State<Shared>,
@@ -136,7 +137,8 @@ pub(crate) async fn fork(
     };
     let (engagement_id, job_id) = (fork.engagement.clone(), fork.job.clone());
     app.api.store.forks.fork(fork).await?.map_err(|refusal| refused(&id, turn, &refusal))?;
-    let answer = json!({"engagement_id": engagement_id, "job_id": job_id, "forked_from": origin(&made)});
+    let answer =
+        Forked { engagement_id: engagement_id.0, job_id: job_id.0, forked_from: ForkedFrom::from(&made) };
     Ok(reply::json(StatusCode::CREATED, &answer))
 }
 

@@ -64,7 +64,7 @@ pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> 
         accept::read(&mut allowance, fields, (&tenant.principal, latest.tenant.as_deref()), now).await?;
     let mut new: NewJob = request.into_new_job(Some(agent.clone()), app.api.ids.as_ref())?;
     rules::check(&new)?;
-    app.schemas.check(app, &new).await?;
+    app.schemas.check(&new).await?;
     let Some(begun) = &mut new.engagement else {
         return Err(OjsError::internal("The job has no engagement.").into());
     };

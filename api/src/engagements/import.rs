@@ -52,7 +52,7 @@ pub(crate) struct BinaryDocument(Vec<u8>);
         (String = "application/x-ndjson"),
         (BinaryDocument = "application/octet-stream"),
     )),
-    responses((status = 201, description = "It is here.", body = Imported, content_type = "application/json")),
+    responses((status = 201, description = "It is here.", body = Imported)),
 )]
 pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(body): Document) -> Answer {
     let refused = |why: String| {

@@ -1,12 +1,45 @@
 //! `GET /engagements?agent=&since=&limit=&cursor=`: engagements, newest first.
 
 use crate::api::Shared;
-use crate::docs::rows;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde_json::{Value, json};
-use turnstone_store::{EngagementFilter, ListedEngagement};
+use serde::Serialize;
+use turnstone_domain::engagement::User;
+use turnstone_store::{self as store, EngagementFilter};
+use utoipa::ToSchema;
+
+/// An engagement as listed.
+#[derive(Serialize, ToSchema)]
+struct ListedEngagement {
+    engagement_id: String,
+    agent: String,
+    /// `id` and `email`.
+    #[schema(value_type = Value)]
+    user: User,
+    started_at: String,
+    /// Turns that are complete.
+    turns: i64,
+    /// Its latest job.
+    job_id: String,
+    #[schema(example = "completed")]
+    job_state: &'static str,
+}
+
+/// Engagements, newest first.
+#[derive(Serialize, ToSchema)]
+struct EngagementPage {
+    items: Vec<ListedEngagement>,
+    pagination: CursorEnd,
+}
+
+/// The position at which a list continues.
+#[derive(Serialize, ToSchema)]
+struct CursorEnd {
+    has_more: bool,
+    /// To be sent as `cursor`; null at the end.
+    next_cursor: Option<String>,
+}
 
 /// Lists engagements, newest first. A list that is continued with `next_cursor` shows each of them once, even when
 /// others begin meanwhile.
@@ -19,7 +52,7 @@ use turnstone_store::{EngagementFilter, ListedEngagement};
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
         ("cursor" = Option<i64>, Query, description = "`next_cursor` of the part before.", minimum = 0),
     ),
-    responses((status = 200, description = "The engagements.", body = rows::EngagementPage, content_type = "application/json")),
+    responses((status = 200, description = "The engagements.", body = EngagementPage)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let after = match params.text("cursor") {
@@ -36,20 +69,22 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
     let mut found = app.api.store.views.engagements(&filter, limit + 1).await?;
     let has_more = found.len() > limit as usize;
     found.truncate(limit as usize);
-    let next = found.last().filter(|_| has_more).map(|last| last.position.to_string());
-    let items: Vec<Value> = found.iter().map(shown).collect();
-    Ok(reply::ok(&json!({"items": items, "pagination": {"has_more": has_more, "next_cursor": next}})))
+    let next_cursor = found.last().filter(|_| has_more).map(|last| last.position.to_string());
+    let items = found.into_iter().map(ListedEngagement::from).collect();
+    Ok(reply::ok(&EngagementPage { items, pagination: CursorEnd { has_more, next_cursor } }))
 }
 
-fn shown(listed: &ListedEngagement) -> Value {
-    let engagement = &listed.engagement;
-    json!({
-        "engagement_id": engagement.id,
-        "agent": engagement.agent,
-        "user": engagement.user,
-        "started_at": engagement.started_at.to_rfc3339(),
-        "turns": engagement.turns,
-        "job_id": listed.job_id,
-        "job_state": listed.job_state.as_str(),
-    })
+impl From<store::ListedEngagement> for ListedEngagement {
+    fn from(listed: store::ListedEngagement) -> Self {
+        let engagement = listed.engagement;
+        Self {
+            engagement_id: engagement.id.0,
+            agent: engagement.agent,
+            user: engagement.user,
+            started_at: engagement.started_at.to_rfc3339(),
+            turns: engagement.turns,
+            job_id: listed.job_id.0,
+            job_state: listed.job_state.as_str(),
+        }
+    }
 }

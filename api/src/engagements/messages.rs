@@ -1,18 +1,106 @@
 //! `GET /engagements/{id}/messages?after=&limit=`: the conversation, oldest first.
 
 use crate::api::Shared;
-use crate::docs::rows;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
-use crate::show;
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::collections::HashSet;
 use turnstone_domain::CallId;
-use turnstone_domain::message::{Role, StoredMessage};
+use turnstone_domain::message::{self, ContentPart, RequestedCall, Role, Source, StoredMessage, Summary};
+use utoipa::ToSchema;
 
 /// Replaces a tool's output that is withheld (OAS-24, OAS-35).
 const WITHHELD: &str = "(withheld)";
+
+/// A message of a conversation.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EngagementMessage)]
+struct Message {
+    seq: i64,
+    turn: i64,
+    /// user, system, assistant or tool.
+    #[schema(value_type = String)]
+    role: Role,
+    /// The text; of a message with parts, all of them as text.
+    content: String,
+    /// The content in order, where it is more than one text: OSSA's text, image and file parts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<Map<String, Value>>>)]
+    parts: Vec<ContentPart>,
+    /// Of an assistant: the calls that it asks for: `call_id`, `name` and `arguments`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<Value>>)]
+    tool_calls: Vec<RequestedCall>,
+    /// Of a tool: the call that it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call_id: Option<String>,
+    /// Of a summary: `until`, the first turn that it does not replace, `tokens_in` and `tokens_out`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    summary: Option<Summary>,
+    /// Of an input: where it came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<MessageMetadata>,
+    /// Of a message recalled from an earlier engagement (its turn is 0): that engagement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recalled_from: Option<String>,
+    created_at: String,
+}
+
+/// Where an input came from.
+#[derive(Serialize, ToSchema)]
+struct MessageMetadata {
+    /// user, api or delegation.
+    #[schema(value_type = String)]
+    source: Source,
+    /// How it arrived, such as text/plain.
+    original_format: String,
+    normalized_at: String,
+}
+
+/// Messages, oldest first.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EngagementMessages)]
+struct Messages {
+    messages: Vec<Message>,
+    /// To be sent as `after` for the next page.
+    cursor: i64,
+    has_more: bool,
+}
+
+impl From<StoredMessage> for Message {
+    fn from(stored: StoredMessage) -> Self {
+        let message::Message {
+            role,
+            content,
+            parts,
+            tool_calls,
+            call_id,
+            summary,
+            metadata,
+            recalled_from,
+            ..
+        } = stored.message;
+        Self {
+            seq: stored.seq,
+            turn: stored.turn,
+            role,
+            content,
+            parts,
+            tool_calls,
+            call_id: call_id.map(|id| id.0),
+            summary,
+            metadata: metadata.map(|metadata| MessageMetadata {
+                source: metadata.source,
+                original_format: metadata.original_format,
+                normalized_at: metadata.normalized_at.to_rfc3339(),
+            }),
+            recalled_from: recalled_from.map(|id| id.0),
+            created_at: stored.created_at.to_rfc3339(),
+        }
+    }
+}
 
 /// The conversation of an engagement, oldest message first.
 #[utoipa::path(
@@ -23,7 +111,7 @@ const WITHHELD: &str = "(withheld)";
         ("after" = Option<i64>, Query, description = "Only messages after this one, by `seq`.", minimum = 0),
         ("limit" = Option<u32>, Query, description = "100 unless said otherwise.", minimum = 1, maximum = 1000),
     ),
-    responses((status = 200, description = "The messages.", body = rows::Messages, content_type = "application/json")),
+    responses((status = 200, description = "The messages.", body = Messages)),
 )]
 pub(crate) async fn messages(
     State(app): State<Shared>,
@@ -48,8 +136,8 @@ pub(crate) async fn messages(
     messages.retain(|stored| stored.turn <= released || by_user(stored.message.role));
     // Messages between agents of a team are no part of the conversation with the user.
     messages.retain(|stored| stored.message.thread.is_none());
-    let messages: Vec<Value> = messages.iter().map(show::message).collect();
-    Ok(reply::ok(&json!({"messages": messages, "cursor": cursor, "has_more": has_more})))
+    let messages = messages.into_iter().map(Message::from).collect();
+    Ok(reply::ok(&Messages { messages, cursor, has_more }))
 }
 
 /// Withholds outputs: the model has read them, and no one outside may.

@@ -14,6 +14,7 @@ mod import;
 mod list;
 mod messages;
 mod object;
+pub(crate) mod routes;
 mod send;
 mod session_state;
 mod show;
@@ -24,34 +25,15 @@ pub(crate) mod waiting;
 pub(crate) use show::open_review;
 pub(crate) use state::{prompt, results};
 
-use crate::api::{App, Shared};
+use crate::api::App;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::{AgentDefinition, EngagementId, JobId, JobState, Phase};
 use turnstone_ojs::OjsError;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 /// Turns that are searched for the newest answer.
 const TURNS: u32 = 1000;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(list::list))
-        .routes(routes!(show::show, send::send))
-        .routes(routes!(answer::answer_question))
-        .routes(routes!(fork::fork))
-        .routes(routes!(diff::diff))
-        .routes(routes!(export::export))
-        .routes(routes!(import::import))
-        .routes(routes!(messages::messages))
-        .routes(routes!(checkpoints::checkpoints))
-        .routes(routes!(session_state::session_state))
-        .routes(routes!(tool_calls::tool_calls))
-        .routes(routes!(audit::audit))
-        .routes(routes!(events::events))
-}
 
 /// Returns the last turn up to which a caller may read the model's messages. With an output guardrail, that is the turn
 /// of the newest answer that has passed it (OAS-43). Of a delegate of such an agent only the audit may be read.

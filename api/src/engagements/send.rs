@@ -5,34 +5,46 @@ use super::answering::{Taken, UserAnswer, give_if_asked, key_of};
 use super::find;
 use super::further::{Further, say};
 use super::waiting::{Among, Waiting, waiting};
-use crate::agents::engage::{InputBody, again, idempotency_key, named, see, see_with};
+use crate::agents::engage::{Begun, InputBody, again, idempotency_key, named, see_with};
 use crate::agents::input::{Input, check_json};
 use crate::api::{App, Shared};
 use crate::docs;
-use crate::names::names;
 use crate::reply::{Answer, Failure};
 use crate::request::{JsonBytes, Params, RequestId, Segment, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde_json::{Value, json};
+use axum::response::Response;
+use serde::Serialize;
+use serde_json::Value;
 use std::sync::Arc;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::question::Said;
 use turnstone_domain::terms::Continues;
-use turnstone_domain::{Job, RawJson, RawObject};
+use turnstone_domain::{EngagementId, Job, JobId, RawJson, RawObject};
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
 /// An input that was taken.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct Sent {
     engagement_id: String,
     location: String,
     /// The job that carries it; absent when the same request was sent before.
+    #[serde(skip_serializing_if = "Option::is_none")]
     job_id: Option<String>,
     /// `pending` while earlier inputs are processed, else `available`.
-    state: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+}
+
+impl Sent {
+    /// Returns the response to an input of an engagement, and to one that a job carries.
+    fn answer(to: &EngagementId, carried: Option<(JobId, &'static str)>) -> Response {
+        let Begun { engagement_id, location } = Begun::of(to);
+        let (job_id, state) = carried.map(|(job, state)| (job.0, state)).unzip();
+        let sent = Self { engagement_id, location, job_id, state };
+        see_with(&sent.location, &sent)
+    }
 }
 
 /// Sends a further input to an agent. It is processed after the earlier inputs, and the agent remembers them. While the
@@ -46,13 +58,11 @@ pub(crate) struct Sent {
         ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same engagement is the same input, or the same answer."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the engagement."),
     ),
-    request_body(description = "A text, or an object with the text as `input`.", content(
-        (InputBody = "application/json"),
-    )),
+    request_body(description = "A text, or an object with the text as `input`.", content = InputBody),
     responses(
-        (status = 303, description = "It is taken; Location is the engagement's state.", body = Sent, content_type = "application/json"),
-        (status = 403, description = "The engagement is another user's.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 409, description = "The engagement has ended, or waits for a review.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 303, description = "It is taken; Location is the engagement's state.", body = Sent),
+        (status = 403, description = "The engagement is another user's.", body = docs::ErrorReply),
+        (status = 409, description = "The engagement has ended, or waits for a review.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn send(
@@ -69,7 +79,7 @@ pub(crate) async fn send(
     let input = Input::read(&body?, true)?;
     let key = idempotency_key(&headers)?;
     let named = key.as_ref().map(|key| named(&["send", &id, key, tenant.name().unwrap_or_default()]));
-    let names = names(&app).await?;
+    let names = app.names().await?;
     let args = RawJson::of(&input.args);
     let (engagement, agent, latest) = find(&app, &id, &tenant).await?;
     if agent.flow.is_none() {
@@ -80,7 +90,7 @@ pub(crate) async fn send(
     // Read before the search for the same request: a question that the request caused is not answered by it.
     let asks = waiting(&app, &engagement, &latest, Among::Delegates).await?;
     if let Some(named) = &named
-        && let Some(before) = names.find(&app, named, tenant.name()).await?
+        && let Some(before) = names.find(&app.api.store.views, named, tenant.name()).await?
     {
         // A repeated request has no second effect.
         return again(before, &args, None);
@@ -89,10 +99,8 @@ pub(crate) async fn send(
     if let Some(taken) =
         answered(&app, (&engagement, &latest), &tenant, &input, (key.as_deref(), asks)).await?
     {
-        if taken.repeated {
-            return Ok(see(&engagement.id));
-        }
-        return Ok(see_with(&engagement.id, json!({"job_id": taken.job, "state": "available"})));
+        let carried = (!taken.repeated).then_some((taken.job, "available"));
+        return Ok(Sent::answer(&engagement.id, carried));
     }
     let mut sent = RawObject::new();
     sent.insert("meta", input.metadata);
@@ -105,12 +113,13 @@ pub(crate) async fn send(
     let taken = match (say(&app, &id, &tenant, said).await, &named) {
         // The same request at the same time.
         (Err(Failure(error)), Some(named)) if error.code == "duplicate" => {
-            let before = names.find(&app, named, tenant.name()).await?.ok_or(Failure(error))?;
+            let before =
+                names.find(&app.api.store.views, named, tenant.name()).await?.ok_or(Failure(error))?;
             return again(before, &args, None);
         }
         (taken, _) => taken?,
     };
-    Ok(see_with(&taken.engagement, json!({"job_id": taken.job, "state": taken.state})))
+    Ok(Sent::answer(&taken.engagement, Some((taken.job, taken.state.as_str()))))
 }
 
 /// Answers the one question that the engagement waits with, or the one that the input's key answered before. An input

@@ -1,8 +1,9 @@
 //! `GET /engagements/{id}`: the state that the caller may see (OpenAgentSpec, §Engagement).
 
 use super::exposed::{self, Exposed};
+use super::fork::ForkedFrom;
+use super::state::{self, Awaiting};
 use super::waiting::{self, Among, Wanted, waiting};
-use super::{fork, state};
 use crate::api::{App, Shared};
 use crate::caller::Who;
 use crate::reply::{self, Answer, Failure};
@@ -26,7 +27,7 @@ const MOST_REVIEWS: u32 = 100;
     get, path = "/engagements/{id}", operation_id = "show_engagement", tag = "engagements",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The engagement.")),
-    responses((status = 200, description = "The engagement.", body = state::State, content_type = "application/json")),
+    responses((status = 200, description = "The engagement.", body = state::State)),
 )]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, who: Who) -> Answer {
     let (engagement, agent, job_id) = super::find(&app, &id, &who.tenant).await?;
@@ -48,24 +49,21 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, who: W
         _ if requested.is_some() => exposed::of(&app, &engagement, &agent).await?,
         _ => Exposed::default(),
     };
-    let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &links, &exposed.warnings);
+    let id = engagement.id.clone();
+    let mut shown = state::State::of(engagement, &job, &budget, review.as_ref(), links, exposed.warnings);
     if let Some(requested) = requested {
-        let call = app.api.store.questions.tool_call(&engagement.id, &requested.call_id).await?;
-        shown["awaiting"] = state::awaiting_input(requested, call.as_ref().map(|call| &call.input));
-        shown["status"] = "waiting-for-input".into();
+        let call = app.api.store.questions.tool_call(&id, &requested.call_id).await?;
+        shown.awaiting = Some(Awaiting::input(requested, call.as_ref().map(|call| &call.input)));
+        shown.status = "waiting-for-input";
         if !exposed.values.is_empty() {
-            shown["results"] = exposed.values.into();
+            shown.results = Some(exposed.values.into());
         }
         waiting::note_displayed(&app, &waiting).await?;
     }
-    if agent.flow.is_some()
-        && !job.state.is_terminal()
-        && let Some(node) = node(&app, &engagement.id).await?
-    {
-        shown["node"] = node.into();
+    if agent.flow.is_some() && !job.state.is_terminal() {
+        shown.node = node(&app, &id).await?;
     }
-    shown["forked_from"] =
-        app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();
+    shown.forked_from = app.api.store.forks.origin(&job.id).await?.as_ref().map(ForkedFrom::from);
     Ok(reply::ok(&shown))
 }
 

@@ -1,31 +1,33 @@
 //! The caller's view of an engagement: never `recent` or `history`, only the values that the agent exposes.
 
-use serde_json::{Value, json};
+use super::fork::ForkedFrom;
+use crate::budgets::rows::{Money, Tokens};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::question::AskedUser;
 use turnstone_domain::review::{Review, ReviewKind};
-use turnstone_domain::{Job, JobState, Timestamp};
+use turnstone_domain::{Job, JobError, JobState, Timestamp};
 use turnstone_store::{DelegationLink, DelegationLinks};
 use utoipa::ToSchema;
 
 /// An engagement as its caller sees it.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = EngagementState)]
-#[expect(dead_code, reason = "described, never built")]
 pub(crate) struct State {
     engagement_id: String,
     agent: String,
     user: StateUser,
     /// queued, running, waiting-for-review, waiting-for-input, completed, failed or cancelled.
-    status: String,
+    pub(super) status: &'static str,
     started_at: String,
     updated_at: String,
-    awaiting: Option<Awaiting>,
+    pub(super) awaiting: Option<Awaiting>,
     /// The answer as `text`, and beside it the values that the agent exposes. While the agent waits for its
     /// user, the exposed values alone.
-    results: Option<Value>,
+    pub(super) results: Option<Value>,
     /// Why a value that the agent exposes is null.
     warnings: Vec<StateWarning>,
     error: Option<StateError>,
@@ -33,15 +35,16 @@ pub(crate) struct State {
     job_id: String,
     turns: i64,
     /// The node of an Agent Spec flow that runs or waits, after the nodes around it: `each > ask`.
-    node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) node: Option<String>,
     /// Of the whole tree: all engagements in it share one budget.
-    tokens: StateTokens,
+    tokens: Tokens,
     /// Of the engagement and its delegates, in the currency of the price table.
-    cost: crate::budgets::rows::Money,
+    cost: Money,
     /// The number of agents above it.
     depth: i64,
     /// Its origin, if it is a fork.
-    forked_from: Option<super::fork::ForkedFrom>,
+    pub(super) forked_from: Option<ForkedFrom>,
     /// The engagement that it works for.
     parent: Option<StateParent>,
     /// Its delegates, direct and indirect, parents before their children; at most 1000.
@@ -50,16 +53,14 @@ pub(crate) struct State {
 }
 
 /// The engagement that another one works for.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct StateParent {
     engagement_id: String,
     job_id: String,
 }
 
 /// An engagement that works for another.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct StateChild {
     engagement_id: String,
     job_id: String,
@@ -67,135 +68,166 @@ struct StateChild {
     parent_job_id: String,
     call_id: Option<String>,
     /// supervisor, parallel or handoff.
-    mode: String,
+    mode: &'static str,
     /// open, success, error or timeout.
-    status: String,
+    status: &'static str,
     /// The state of its job.
-    state: String,
+    state: &'static str,
     depth: i64,
     turns: i64,
     tokens_used: i64,
 }
 
 /// An engagement and those below it, together.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct StateTree {
     engagements: usize,
     tokens_used: i64,
 }
 
 /// The user of an engagement.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct StateUser {
     id: String,
     email: Option<String>,
 }
 
 /// Why a value is missing.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-struct StateWarning {
-    key: String,
-    message: String,
+#[derive(Serialize, ToSchema)]
+pub(super) struct StateWarning {
+    pub(super) key: String,
+    pub(super) message: String,
 }
 
 /// The reason why an engagement waits. The reviewer's view is in the review: it is not for the caller.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-struct Awaiting {
+#[derive(Default, Serialize, ToSchema)]
+pub(super) struct Awaiting {
     /// `review`, `input`, or `tool`: the client executes a tool and answers with its result.
-    kind: String,
+    kind: &'static str,
     /// Of a review.
+    #[serde(skip_serializing_if = "Option::is_none")]
     review_id: Option<String>,
     /// Of a review.
+    #[serde(skip_serializing_if = "Option::is_none")]
     reviewer: Option<String>,
     /// Of an input: the call that asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
     call_id: Option<String>,
     /// Of an input: the keys that an answer must have, and the meaning of each.
+    #[serde(skip_serializing_if = "Option::is_none")]
     request_keys: Option<Value>,
     /// Of a tool: its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
     /// Of a tool: its arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<Value>,
     /// The question, in a sentence.
     prompt: String,
 }
 
 /// Why the latest attempt failed.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct StateError {
     code: String,
     message: String,
+    /// The type of OJS, and facts for programs.
+    #[serde(flatten)]
+    #[schema(ignore)]
+    facts: Map<String, Value>,
 }
 
-/// The spending of an engagement, and its limit.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-struct StateTokens {
-    used: i64,
-    reserved: i64,
-    limit: Option<i64>,
-    left: Option<i64>,
-}
-
-pub(crate) fn of(
-    engagement: &Engagement,
-    job: &Job,
-    budget: &Budget,
-    review: Option<&Review>,
-    links: &DelegationLinks,
-    warnings: &[Value],
-) -> Value {
-    let waits = job.state == JobState::Pending && links.below.iter().any(|link| works_for(link, job));
-    let own = job.agent.as_ref().map_or(0, |agent| agent.tokens_used);
-    let tokens_used = links.below.iter().map(|link| link.tokens_used).sum::<i64>().saturating_add(own);
-    let failed = job.errors.last().filter(|_| matches!(job.state, JobState::Retryable | JobState::Discarded));
-    json!({
-        "engagement_id": engagement.id,
-        "agent": engagement.agent,
-        "user": engagement.user,
-        "status": if waits && review.is_none() { "running" } else { status(job.state, review) },
-        "started_at": engagement.started_at.to_rfc3339(),
-        "updated_at": last_known_change(job, review).to_rfc3339(),
-        "awaiting": review.map(|review| json!({
-            "kind": "review",
-            "review_id": review.id,
-            "reviewer": review.reviewer,
-            "prompt": prompt(review),
-        })),
-        "results": job.result.as_ref().map(|result| results(&result.parse().unwrap_or_default())),
-        "warnings": warnings,
-        "error": failed.map(|failed| failed.error.event_data()),
-        "job_id": job.id,
-        "turns": engagement.turns,
-        "tokens": {
-            "used": budget.settled,
-            "reserved": budget.reserved,
-            "limit": budget.limit,
-            "left": budget.left(),
-        },
-        "depth": links.depth,
-        "parent": links.parent.as_ref().map(|(job, engagement)| json!({"engagement_id": engagement, "job_id": job})),
-        "children": links.below,
-        "tree": {"engagements": 1 + links.below.len(), "tokens_used": tokens_used},
-        "cost": crate::budgets::rows::purse(&budget.money),
-    })
-}
-
-/// Returns the question to the user, or the call that the client has to make: of a tool of a flow that the
-/// client executes.
-pub(crate) fn awaiting_input(requested: &AskedUser, input: Option<&Value>) -> Value {
-    let mut shown = json!({"kind": "input", "call_id": requested.call_id, "prompt": requested.question.prompt(),
-                           "request_keys": requested.question.request_keys()});
-    if let Some(input) = input.filter(|input| input["tool"].is_string()) {
-        shown["kind"] = "tool".into();
-        shown["tool"] = input["tool"].clone();
-        shown["arguments"] = input["arguments"].clone();
+impl State {
+    /// Returns the state of an engagement. `answer` and what it says about its flow and its origin are added to it.
+    pub(super) fn of(
+        engagement: Engagement,
+        job: &Job,
+        budget: &Budget,
+        review: Option<&Review>,
+        links: DelegationLinks,
+        warnings: Vec<StateWarning>,
+    ) -> Self {
+        let waits = job.state == JobState::Pending && links.below.iter().any(|link| works_for(link, job));
+        let own = job.agent.as_ref().map_or(0, |agent| agent.tokens_used);
+        let tokens_used = links.below.iter().map(|link| link.tokens_used).sum::<i64>().saturating_add(own);
+        let failed =
+            job.errors.last().filter(|_| matches!(job.state, JobState::Retryable | JobState::Discarded));
+        Self {
+            engagement_id: engagement.id.0,
+            agent: engagement.agent,
+            user: StateUser { id: engagement.user.id, email: engagement.user.email },
+            status: if waits && review.is_none() { "running" } else { status(job.state, review) },
+            started_at: engagement.started_at.to_rfc3339(),
+            updated_at: last_known_change(job, review).to_rfc3339(),
+            awaiting: review.map(Awaiting::review),
+            results: job.result.as_ref().map(|result| results(&result.parse().unwrap_or_default())),
+            warnings,
+            error: failed.map(|failed| StateError::from(&failed.error)),
+            job_id: job.id.to_string(),
+            turns: engagement.turns,
+            node: None,
+            tokens: Tokens::from(budget),
+            cost: Money::from(&budget.money),
+            depth: links.depth,
+            forked_from: None,
+            parent: links.parent.map(|(job, of)| StateParent { engagement_id: of.0, job_id: job.0 }),
+            tree: StateTree { engagements: 1 + links.below.len(), tokens_used },
+            children: links.below.into_iter().map(StateChild::from).collect(),
+        }
     }
-    shown
+}
+
+impl From<DelegationLink> for StateChild {
+    fn from(link: DelegationLink) -> Self {
+        Self {
+            engagement_id: link.engagement_id.0,
+            job_id: link.job_id.0,
+            agent: link.agent,
+            parent_job_id: link.parent_job_id.0,
+            call_id: link.call_id.map(|id| id.0),
+            mode: link.mode.as_str(),
+            status: link.status.as_str(),
+            state: link.state.as_str(),
+            depth: link.depth,
+            turns: link.turns,
+            tokens_used: link.tokens_used,
+        }
+    }
+}
+
+impl From<&JobError> for StateError {
+    fn from(error: &JobError) -> Self {
+        let mut facts = error.facts();
+        facts.insert("type".to_owned(), error.error_type().into());
+        Self { code: error.code().to_owned(), message: error.message.clone(), facts }
+    }
+}
+
+impl Awaiting {
+    fn review(review: &Review) -> Self {
+        Self {
+            kind: "review",
+            review_id: Some(review.id.to_string()),
+            reviewer: Some(review.reviewer.clone()),
+            prompt: prompt(review),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the question to the user, or the call that the client has to make: of a tool of a flow that the
+    /// client executes.
+    pub(super) fn input(requested: &AskedUser, input: Option<&Value>) -> Self {
+        let call = input.filter(|input| input["tool"].is_string());
+        Self {
+            kind: if call.is_some() { "tool" } else { "input" },
+            call_id: Some(requested.call_id.to_string()),
+            request_keys: Some(requested.question.request_keys()),
+            tool: call.and_then(|call| call["tool"].as_str()).map(str::to_owned),
+            arguments: call.map(|call| call["arguments"].clone()),
+            prompt: requested.question.prompt(),
+            ..Self::default()
+        }
+    }
 }
 
 /// Returns the question of a review, without the parts for its reviewer: arguments, outputs and the

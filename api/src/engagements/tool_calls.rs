@@ -1,15 +1,24 @@
 //! `GET /engagements/{id}/tool-calls?after=&limit=`: the tool journal, oldest first.
 
 use crate::api::Shared;
-use crate::docs::rows;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Segment, Tenant};
-use crate::show;
+use crate::rows;
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
 use turnstone_domain::EngagementId;
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_store::{Page, Views};
+use utoipa::ToSchema;
+
+/// Calls, oldest first.
+#[derive(Serialize, ToSchema)]
+struct ToolCalls {
+    tool_calls: Vec<rows::ToolCall>,
+    /// To be sent as `after` for the next page.
+    cursor: u32,
+    has_more: bool,
+}
 
 /// A part of a journal, and where the next one begins.
 pub(super) struct JournalPage {
@@ -40,7 +49,7 @@ impl JournalPage {
         ("after" = Option<u32>, Query, description = "The `cursor` of the page before.", minimum = 0),
         ("limit" = Option<u32>, Query, description = "100 unless said otherwise.", minimum = 1, maximum = 200),
     ),
-    responses((status = 200, description = "The calls.", body = rows::ToolCalls, content_type = "application/json")),
+    responses((status = 200, description = "The calls.", body = ToolCalls)),
 )]
 pub(crate) async fn tool_calls(
     State(app): State<Shared>,
@@ -51,7 +60,7 @@ pub(crate) async fn tool_calls(
     let (engagement, agent, _) = super::find(&app, &id, &tenant).await?;
     let part = JournalPage::asked(&app.api.store.views, &engagement.id, &params).await?;
     let released = super::released(&app, &engagement, &agent).await?;
-    let calls: Vec<Value> =
-        part.calls.iter().filter(|call| call.turn <= released).map(show::tool_call).collect();
-    Ok(reply::ok(&json!({"tool_calls": calls, "cursor": part.cursor, "has_more": part.has_more})))
+    let calls = part.calls.into_iter().filter(|call| call.turn <= released);
+    let tool_calls = calls.map(rows::ToolCall::from).collect();
+    Ok(reply::ok(&ToolCalls { tool_calls, cursor: part.cursor, has_more: part.has_more }))
 }

@@ -4,18 +4,17 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
 use turnstone_domain::Timestamp;
 use utoipa::ToSchema;
 
 /// A circuit breaker.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct Breaker {
     /// `tool/AGENT/TOOL` or `model/PROVIDER/MODEL`.
     name: String,
     /// closed, open or half-open.
-    state: String,
+    state: &'static str,
     /// Failures that count.
     failures: i64,
     /// The time after which trial calls are made.
@@ -23,8 +22,7 @@ struct Breaker {
 }
 
 /// Circuit breakers.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct Breakers {
     breakers: Vec<Breaker>,
 }
@@ -33,23 +31,21 @@ struct Breakers {
 #[utoipa::path(
     get, path = "/breakers", operation_id = "list_breakers", tag = "fleet",
     security(("fleet" = ["viewer"])),
-    responses((status = 200, description = "The breakers.", body = Breakers, content_type = "application/json")),
+    responses((status = 200, description = "The breakers.", body = Breakers)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {
     super::whole_fleet(&tenant)?;
     let now = app.api.clock.now();
     let troubled = app.api.store.breakers.troubled().await?;
-    let shown: Vec<Value> = troubled
-        .iter()
-        .map(|trouble| {
-            let state = match trouble.open_until {
-                None => "closed",
-                Some(_) if trouble.is_open(now) => "open",
-                Some(_) => "half-open",
-            };
-            json!({"name": trouble.key.name(), "state": state, "failures": trouble.failures,
-                   "open_until": trouble.open_until.map(Timestamp::to_rfc3339)})
-        })
-        .collect();
-    Ok(reply::ok(&json!({"breakers": shown})))
+    let shown = troubled.into_iter().map(|trouble| Breaker {
+        name: trouble.key.name(),
+        state: match trouble.open_until {
+            None => "closed",
+            Some(_) if trouble.is_open(now) => "open",
+            Some(_) => "half-open",
+        },
+        failures: trouble.failures,
+        open_until: trouble.open_until.map(Timestamp::to_rfc3339),
+    });
+    Ok(reply::ok(&Breakers { breakers: shown.collect() }))
 }

@@ -2,21 +2,12 @@
 
 mod breakers;
 mod reset_breaker;
+pub(crate) mod routes;
 mod workers;
 
-use crate::api::Shared;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use turnstone_ojs::OjsError;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(workers::list))
-        .routes(routes!(breakers::list))
-        .routes(routes!(reset_breaker::reset))
-}
 
 /// Breakers concern all tenants, and their names reveal agents and tools.
 fn whole_fleet(tenant: &Tenant) -> Result<(), Failure> {

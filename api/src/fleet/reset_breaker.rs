@@ -5,17 +5,16 @@ use crate::audit::Operator;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde_json::json;
+use serde::Serialize;
 use turnstone_ojs::OjsError;
 use turnstone_store::breakers::BreakerKey;
 use utoipa::ToSchema;
 
 /// A breaker that was reset.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct Reset {
     name: String,
-    state: String,
+    state: &'static str,
 }
 
 /// Closes a circuit breaker and releases the jobs that wait for it. Every worker calls the service again within a fifth of a
@@ -24,7 +23,7 @@ struct Reset {
     delete, path = "/breakers/{name}", tag = "fleet",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The breaker.", example = "tool/researcher/web_search")),
-    responses((status = 200, description = "It is closed.", body = Reset, content_type = "application/json")),
+    responses((status = 200, description = "It is closed.", body = Reset)),
 )]
 pub(crate) async fn reset(
     State(app): State<Shared>,
@@ -39,5 +38,5 @@ pub(crate) async fn reset(
         return Err(unknown().into());
     }
     operator.did("breaker.reset", &name, "closed");
-    Ok(reply::ok(&json!({"name": name, "state": "closed"})))
+    Ok(reply::ok(&Reset { name, state: "closed" }))
 }

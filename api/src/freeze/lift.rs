@@ -24,8 +24,8 @@ struct LiftedFreeze {
     security(("tenant" = ["operator"])),
     params(("tenant" = Option<String>, Query, description = "The tenant; left out, the principal's tenant or the fleet.")),
     responses(
-        (status = 200, description = "It is lifted.", body = LiftedFreeze, content_type = "application/json"),
-        (status = 404, description = "Nothing is frozen.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "It is lifted.", body = LiftedFreeze),
+        (status = 404, description = "Nothing is frozen.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn lift(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {

@@ -18,7 +18,7 @@ struct FreezeList {
 #[utoipa::path(
     get, path = "/freeze", operation_id = "list_freezes", tag = "fleet",
     security(("tenant" = ["viewer"])),
-    responses((status = 200, description = "The freezes.", body = FreezeList, content_type = "application/json")),
+    responses((status = 200, description = "The freezes.", body = FreezeList)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {
     let mut all = app.api.store.freezes.all().await?;

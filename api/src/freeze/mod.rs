@@ -2,21 +2,15 @@
 
 mod lift;
 mod list;
+pub(crate) mod routes;
 mod set;
 
-use crate::api::Shared;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use serde::Serialize;
 use turnstone_ojs::OjsError;
 use turnstone_store::Freeze;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default().routes(routes!(list::list)).routes(routes!(set::set)).routes(routes!(lift::lift))
-}
 
 /// A freeze that holds.
 #[derive(Serialize, ToSchema)]

@@ -29,8 +29,8 @@ struct FreezeRequest {
 #[utoipa::path(
     put, path = "/freeze", operation_id = "freeze", tag = "fleet",
     security(("tenant" = ["operator"])),
-    request_body(content = Option<FreezeRequest>, content_type = "application/json"),
-    responses((status = 200, description = "It holds.", body = ShownFreeze, content_type = "application/json")),
+    request_body = Option<FreezeRequest>,
+    responses((status = 200, description = "It holds.", body = ShownFreeze)),
 )]
 pub(crate) async fn set(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
     let fields = Fields::read_if_any(&body)?;

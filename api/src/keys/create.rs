@@ -38,10 +38,10 @@ struct KeyRequest {
 #[utoipa::path(
     post, path = "/keys", operation_id = "create_key", tag = "access",
     security(("tenant" = ["admin"])),
-    request_body(content = KeyRequest, content_type = "application/json"),
+    request_body = KeyRequest,
     responses(
-        (status = 201, description = "The key, with its secret.", body = NewKey, content_type = "application/json"),
-        (status = 409, description = "A living key has the name.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 201, description = "The key, with its secret.", body = NewKey),
+        (status = 409, description = "A living key has the name.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {

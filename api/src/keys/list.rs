@@ -18,7 +18,7 @@ struct KeyList {
 #[utoipa::path(
     get, path = "/keys", operation_id = "list_keys", tag = "access",
     security(("tenant" = ["admin"])),
-    responses((status = 200, description = "The keys.", body = KeyList, content_type = "application/json")),
+    responses((status = 200, description = "The keys.", body = KeyList)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {
     let now = app.api.clock.now();

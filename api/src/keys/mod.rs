@@ -5,8 +5,8 @@ mod list;
 mod own;
 mod revoke;
 mod rotate;
+pub(crate) mod routes;
 
-use crate::api::Shared;
 use crate::principals::PREFIX;
 use crate::reply::Failure;
 use base64::Engine as _;
@@ -17,16 +17,6 @@ use turnstone_domain::principal::{ApiKey, Role};
 use turnstone_domain::{Timestamp, digest};
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(list::list, create::create))
-        .routes(routes!(revoke::revoke))
-        .routes(routes!(rotate::rotate))
-        .routes(routes!(own::own))
-}
 
 /// Bytes of a secret.
 const SECRET_BYTES: usize = 32;

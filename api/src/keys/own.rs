@@ -22,7 +22,7 @@ struct OwnPrincipal {
 #[utoipa::path(
     get, path = "/principal", operation_id = "show_principal", tag = "access",
     security(("tenant" = [])),
-    responses((status = 200, description = "The principal.", body = OwnPrincipal, content_type = "application/json")),
+    responses((status = 200, description = "The principal.", body = OwnPrincipal)),
 )]
 pub(crate) async fn own(By(principal): By) -> Answer {
     Ok(reply::ok(&OwnPrincipal {

@@ -14,8 +14,8 @@ use turnstone_ojs::OjsError;
     security(("tenant" = ["admin"])),
     params(("id" = String, Path, description = "The key.")),
     responses(
-        (status = 200, description = "The key, which is revoked.", body = ShownKey, content_type = "application/json"),
-        (status = 404, description = "There is no living key of this id.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The key, which is revoked.", body = ShownKey),
+        (status = 404, description = "There is no living key of this id.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn revoke(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {

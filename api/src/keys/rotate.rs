@@ -28,10 +28,10 @@ struct RotateRequest {
     post, path = "/keys/{id}/rotate", operation_id = "rotate_key", tag = "access",
     security(("tenant" = ["admin"])),
     params(("id" = String, Path, description = "The key.")),
-    request_body(content = Option<RotateRequest>, content_type = "application/json"),
+    request_body = Option<RotateRequest>,
     responses(
-        (status = 200, description = "The key, with its new secret.", body = NewKey, content_type = "application/json"),
-        (status = 404, description = "There is no living key of this id.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The key, with its new secret.", body = NewKey),
+        (status = 404, description = "There is no living key of this id.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn rotate(

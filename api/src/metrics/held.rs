@@ -1,13 +1,12 @@
 //! Metrics for alerts: ended and waiting jobs, open reviews, and the rest of the budgets.
 
 use super::number;
-use crate::api::App;
 use prometheus::core::Collector;
 use prometheus::{GaugeVec, IntCounterVec, IntGauge, Opts, Registry};
 use std::time::Duration;
 use turnstone_domain::Timestamp;
 use turnstone_domain::budget::day_of;
-use turnstone_store::StoreError;
+use turnstone_store::{Store, StoreError};
 use turnstone_telemetry::names;
 
 /// The most budgets that are shown, by name; for an alert on more, poll `GET /budgets`.
@@ -46,8 +45,8 @@ impl StoreMetrics {
     ///
     /// # Errors
     /// It does not answer.
-    pub(super) async fn read(&self, app: &App, now: Timestamp) -> Result<(), StoreError> {
-        let views = &app.api.store.views;
+    pub(super) async fn read(&self, store: &Store, now: Timestamp) -> Result<(), StoreError> {
+        let views = &store.views;
         let found = views.gauges().await?;
         // The store counts them: each read replaces the values.
         self.ended.reset();
@@ -63,13 +62,13 @@ impl StoreMetrics {
             self.oldest.with_label_values(&[queue.as_str()]).set(Duration::from_millis(waited).as_secs_f64());
         }
         self.reviews.set(number(found.open_reviews));
-        self.read_budgets(app, now).await
+        self.read_budgets(store, now).await
     }
 
-    async fn read_budgets(&self, app: &App, now: Timestamp) -> Result<(), StoreError> {
+    async fn read_budgets(&self, store: &Store, now: Timestamp) -> Result<(), StoreError> {
         self.budgets.reset();
         let today = day_of(now);
-        for shared in app.api.store.budgets.list(None, None, now).await?.into_iter().take(MOST_BUDGETS) {
+        for shared in store.budgets.list(None, None, now).await?.into_iter().take(MOST_BUDGETS) {
             let name = shared.rule.name.to_string();
             for row in shared.rows.iter().filter(|row| row.day.is_none_or(|day| day == today)) {
                 let (tokens, money) = (&row.budget, &row.budget.money);

@@ -11,10 +11,9 @@ pub use configured::ConfiguredKeys;
 pub(crate) use keyring::{Held, Keyring};
 pub(crate) use rate::RequestRate;
 
-use crate::api::ApiOptions;
 use crate::caller::{Caller, Peer};
 use crate::reply::Failure;
-use crate::tokens::{Tokens, is_token};
+use crate::tokens::{Issuer, Tokens, is_token};
 use std::sync::Arc;
 use turnstone_domain::principal::{ANYONE, Principal, Role, same};
 use turnstone_domain::{Clock, Timestamp, digest};
@@ -50,12 +49,17 @@ pub(crate) struct Principals {
 }
 
 impl Principals {
-    pub(crate) fn of(options: &ApiOptions, keyring: Keyring, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        configured: ConfiguredKeys,
+        issuers: &[Issuer],
+        keyring: Keyring,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self {
-            configured: options.keys.clone(),
+            configured,
             local: Arc::new(everything("local".to_owned(), None)),
             keyring: Arc::new(keyring),
-            tokens: Tokens::new(&options.issuers, Arc::clone(&clock)),
+            tokens: Tokens::new(issuers, Arc::clone(&clock)),
             clock,
         }
     }

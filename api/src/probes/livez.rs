@@ -1,15 +1,14 @@
 //! `GET /livez`: the process answers.
 
 use crate::reply;
-use axum::http::StatusCode;
 use axum::response::Response;
 
 /// Shows that the process answers.
 #[utoipa::path(
     get, path = "/livez", tag = "server",
     security(()),
-    responses((status = 200, description = "It does.", body = super::Status, content_type = "application/json"))
+    responses((status = 200, description = "It does.", body = super::Status))
 )]
 pub(crate) async fn livez() -> Response {
-    reply::json(StatusCode::OK, &super::Status { status: "ok" })
+    reply::ok(&super::Status { status: "ok" })
 }

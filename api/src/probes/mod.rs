@@ -2,10 +2,10 @@
 
 pub(crate) mod livez;
 mod readyz;
+pub(crate) mod routes;
 
 pub(crate) use readyz::readiness;
 
-use crate::api::Shared;
 use crate::outage::store_failed;
 use crate::reply;
 use axum::http::StatusCode;
@@ -14,18 +14,9 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 use turnstone_store::Views;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 /// A store that has not answered after this time is unhealthy.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(livez::livez))
-        .routes(routes!(readyz::readyz))
-        .routes(routes!(readyz::ready))
-}
 
 /// A status, in one word.
 #[derive(Serialize, ToSchema)]

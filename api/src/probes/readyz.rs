@@ -14,26 +14,11 @@ use turnstone_store::Views;
     get, path = "/readyz", tag = "server",
     security(()),
     responses(
-        (status = 200, description = "They can.", body = Status, content_type = "application/json"),
-        (status = 503, description = "The server drains, or its store does not answer.", body = Status,
-         content_type = "application/json"),
+        (status = 200, description = "They can.", body = Status),
+        (status = 503, description = "The server drains, or its store does not answer.", body = Status),
     )
 )]
 pub(crate) async fn readyz(State(app): State<Shared>) -> Response {
-    readiness(&app.api.store.views, &app.api.shutdown).await
-}
-
-/// Shows if requests can be served, at the path that OJS defines.
-#[utoipa::path(
-    get, path = "/ready", tag = "server",
-    security(()),
-    responses(
-        (status = 200, description = "They can.", body = Status, content_type = "application/openjobspec+json"),
-        (status = 503, description = "The server drains, or its store does not answer.", body = Status,
-         content_type = "application/openjobspec+json"),
-    )
-)]
-pub(crate) async fn ready(State(app): State<Shared>) -> Response {
     readiness(&app.api.store.views, &app.api.shutdown).await
 }
 

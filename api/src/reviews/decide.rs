@@ -3,28 +3,41 @@
 
 use super::check_duties;
 use crate::api::Shared;
-use crate::docs::{self, rows};
+use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
-use crate::show;
+use crate::rows;
 use axum::extract::State;
 use turnstone_domain::principal::Principal;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{ReviewId, Timestamp};
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Decision, DecisionOutcome};
+use utoipa::ToSchema;
+
+/// An answer to a review.
+#[derive(serde::Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"by": "ada", "reason": "the price is fine"}))]
+#[expect(dead_code, reason = "described, read by hand")]
+struct ReviewAnswer {
+    /// The reviewer.
+    by: String,
+    /// Why.
+    reason: Option<String>,
+}
 
 /// Approves a review. The first answer counts.
 #[utoipa::path(
     post, path = "/reviews/{id}/approve", tag = "reviews",
     security(("tenant" = ["approver"])),
     params(("id" = String, Path, description = "The review.")),
-    request_body(content = rows::ReviewAnswer, content_type = "application/json"),
+    request_body = ReviewAnswer,
     responses(
-        (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review, content_type = "application/json"),
-        (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 403, description = "Another reviewer has to answer, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review),
+        (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply),
+        (status = 403, description = "Another reviewer has to answer, or an agent.", body = docs::ErrorReply),
+        (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn approve(
@@ -41,12 +54,12 @@ pub(crate) async fn approve(
     post, path = "/reviews/{id}/reject", tag = "reviews",
     security(("tenant" = ["approver"])),
     params(("id" = String, Path, description = "The review.")),
-    request_body(content = rows::ReviewAnswer, content_type = "application/json"),
+    request_body = ReviewAnswer,
     responses(
-        (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review, content_type = "application/json"),
-        (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 403, description = "Another reviewer has to answer, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review),
+        (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply),
+        (status = 403, description = "Another reviewer has to answer, or an agent.", body = docs::ErrorReply),
+        (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn reject(
@@ -66,7 +79,7 @@ async fn decide(app: &Shared, id: &str, tenant: &Tenant, (approve, body): (bool,
     let by = decision.by.clone();
     match app.api.store.intake.decide_review(&ReviewId::from(id), decision).await? {
         DecisionOutcome::Decided(review) | DecisionOutcome::Counted(review) => {
-            Ok(reply::ok(&show::review(&review)))
+            Ok(reply::ok(&rows::Review::from(*review)))
         }
         DecisionOutcome::NotAsked(review) => Err(not_asked(&review, &by).into()),
         DecisionOutcome::VotedAlready => {

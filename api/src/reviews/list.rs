@@ -1,15 +1,32 @@
 //! `GET /reviews?state=&reviewer=&after=&per_page=`: reviews, oldest first.
 
 use crate::api::Shared;
-use crate::docs::rows;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant, unknown_place};
-use crate::show;
+use crate::rows::Review;
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
 use turnstone_domain::ReviewId;
 use turnstone_domain::review::ReviewState;
 use turnstone_store::{Page, ReviewFilter};
+use utoipa::ToSchema;
+
+/// The position of a page of reviews.
+#[derive(Serialize, ToSchema)]
+struct ReviewPlace {
+    page: u32,
+    per_page: u32,
+    has_more: bool,
+    /// To be sent as `after`, instead of `page`, for the next page; null at the end.
+    next_after: Option<String>,
+}
+
+/// Reviews, oldest first.
+#[derive(Serialize, ToSchema)]
+struct ReviewPage {
+    items: Vec<Review>,
+    pagination: ReviewPlace,
+}
 
 /// Lists reviews, oldest first.
 #[utoipa::path(
@@ -22,7 +39,7 @@ use turnstone_store::{Page, ReviewFilter};
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The reviews.", body = rows::ReviewPage, content_type = "application/json")),
+    responses((status = 200, description = "The reviews.", body = ReviewPage)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let after = params.after().map(ReviewId::from);
@@ -46,8 +63,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
     let mut reviews = app.api.store.views.reviews(&filter, one_more).await?;
     let has_more = reviews.len() > slice.limit as usize;
     reviews.truncate(slice.limit as usize);
-    let items: Vec<Value> = reviews.iter().map(show::review).collect();
-    let next = reviews.last().filter(|_| has_more).map(|last| &last.id);
-    let place = json!({"page": page, "per_page": slice.limit, "has_more": has_more, "next_after": next});
-    Ok(reply::ok(&json!({"items": items, "pagination": place})))
+    let next_after = reviews.last().filter(|_| has_more).map(|last| last.id.0.clone());
+    let pagination = ReviewPlace { page, per_page: slice.limit, has_more, next_after };
+    Ok(reply::ok(&ReviewPage { items: reviews.into_iter().map(Review::from).collect(), pagination }))
 }

@@ -2,25 +2,16 @@
 
 mod decide;
 mod list;
+pub(crate) mod routes;
 mod show;
 
-use crate::api::{App, Shared};
+use crate::api::App;
 use crate::reply::Failure;
 use turnstone_domain::JobId;
 use turnstone_domain::job::AgentJob;
 use turnstone_domain::principal::{Principal, SUBMITTED_BY, have_one_name};
 use turnstone_domain::review::{Review, SeparateDuties};
 use turnstone_ojs::OjsError;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(list::list))
-        .routes(routes!(show::show))
-        .routes(routes!(decide::approve))
-        .routes(routes!(decide::reject))
-}
 
 /// Refuses an answer by the principal that submitted the reviewed job, where duties are separate.
 ///

@@ -1,10 +1,9 @@
 //! `GET /reviews/{id}`.
 
 use crate::api::Shared;
-use crate::docs::rows;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
-use crate::show;
+use crate::rows;
 use axum::extract::State;
 use turnstone_domain::ReviewId;
 use turnstone_ojs::OjsError;
@@ -14,11 +13,11 @@ use turnstone_ojs::OjsError;
     get, path = "/reviews/{id}", operation_id = "show_review", tag = "reviews",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The review.")),
-    responses((status = 200, description = "The review.", body = rows::Review, content_type = "application/json")),
+    responses((status = 200, description = "The review.", body = rows::Review)),
 )]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     match app.api.store.views.review_of(&ReviewId::from(id.as_str()), tenant.name()).await? {
-        Some(review) => Ok(reply::ok(&show::review(&review))),
+        Some(review) => Ok(reply::ok(&rows::Review::from(review))),
         None => Err(OjsError::not_found("review", &id).into()),
     }
 }

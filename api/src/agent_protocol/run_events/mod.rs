@@ -10,7 +10,6 @@ mod render;
 pub(super) use render::result;
 
 use crate::api::App;
-use crate::names::names;
 use marks::{Mark, Marks};
 use render::{Beside, Draft, RunAgent};
 use serde_json::{Value, json};
@@ -281,7 +280,7 @@ impl<'a> Round<'a> {
         if let Some(known) = self.jobs.get(job) {
             return Ok(known.clone());
         }
-        let (found, names) = (self.app.api.store.views.job(job).await?, names(self.app).await?);
+        let (found, names) = (self.app.api.store.views.job(job).await?, self.app.names().await?);
         let requested = found.map_or_else(
             || RequestFacts { name: job.0.clone(), ..RequestFacts::default() },
             |job| RequestFacts {

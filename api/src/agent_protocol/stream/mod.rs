@@ -1,13 +1,11 @@
 //! Events of a run as server-sent events. Each frame has the number as `id` and the event as `data`, and no name, so
 //! that `EventSource.onmessage` receives it. Pieces of a model's text are between them as `delta`, without an `id`.
 
-mod run;
+pub(crate) mod run;
 mod spoken;
 
-pub(crate) use run::RunStream;
-
-use super::resume;
-use crate::api::Shared;
+use super::{resume, run_events};
+use crate::api::{App, Shared};
 use crate::doorbell::POLL;
 use crate::outage::store_failed;
 use crate::reply::{self, Failure};
@@ -17,7 +15,7 @@ use axum::response::Response;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use futures::Stream;
 use futures::future::select_all;
-use run::{Caller, PAGE, RunFrame, What};
+use run::{Caller, PAGE, RunFrame, RunStream, What};
 use serde_json::json;
 use spoken::Spoken;
 use std::collections::VecDeque;
@@ -72,6 +70,22 @@ pub(super) fn answer(app: Shared, run: Engagement, request: Option<JobId>, since
     reader.listen();
     let frames = Sse::new(frames(reader)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("ping"));
     reply::streamed(frames)
+}
+
+impl RunStream {
+    /// Reads the events after a number.
+    async fn read(&self, app: &App, after: i64) -> Result<Page<RunFrame>, String> {
+        let frame = self.tell(app, after).await;
+        frame.map_err(|Failure(error)| error.message)
+    }
+
+    async fn tell(&self, app: &App, after: i64) -> Result<Page<RunFrame>, Failure> {
+        // An engagement whose hook is new may have had events before.
+        while self.follow(&run_events::catch_up(app, &self.run).await?.streams) {}
+        let page = app.api.store.runs.run_events(&self.run.id, after, None, PAGE).await?;
+        let events = page.events.into_iter().map(|event| Arc::new(event.into())).collect();
+        Ok(Page { events, more: page.more })
+    }
 }
 
 /// One client's stream.

@@ -1,10 +1,7 @@
 //! A run and its followers: new events are written, and read, once for all of them.
 
-use super::super::run_events;
-use crate::api::App;
 use crate::doorbell::{Bells, Hook};
-use crate::reply::Failure;
-use crate::shared_stream::{Page, Placed, SharedStream};
+use crate::shared_stream::{Placed, SharedStream};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -108,7 +105,7 @@ impl Placed for RunFrame {
 
 /// A run that is followed.
 pub(crate) struct RunStream {
-    run: Engagement,
+    pub(super) run: Engagement,
     bells: Arc<Bells>,
     parts: Mutex<Parts>,
     pub(super) together: SharedStream<RunFrame>,
@@ -139,22 +136,8 @@ impl RunStream {
         Arc::clone(&self.parts.lock().unwrap_or_else(PoisonError::into_inner).names)
     }
 
-    /// Reads the events after a number.
-    pub(super) async fn read(&self, app: &App, after: i64) -> Result<Page<RunFrame>, String> {
-        let frame = self.tell(app, after).await;
-        frame.map_err(|Failure(error)| error.message)
-    }
-
-    async fn tell(&self, app: &App, after: i64) -> Result<Page<RunFrame>, Failure> {
-        // An engagement whose hook is new may have had events before.
-        while self.follow(&run_events::catch_up(app, &self.run).await?.streams) {}
-        let page = app.api.store.runs.run_events(&self.run.id, after, None, PAGE).await?;
-        let events = page.events.into_iter().map(|event| Arc::new(event.into())).collect();
-        Ok(Page { events, more: page.more })
-    }
-
     /// Hooks exactly these engagements. Returns true when one of them is new.
-    fn follow(&self, names: &[String]) -> bool {
+    pub(super) fn follow(&self, names: &[String]) -> bool {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let before = parts.hooks.len();
         parts.hooks.retain(|name, _| names.contains(name));

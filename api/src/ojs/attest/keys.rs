@@ -5,7 +5,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use axum::extract::State;
 use serde::Serialize;
-use serde_json::json;
 use turnstone_ojs::attest::ALGORITHM;
 use utoipa::ToSchema;
 
@@ -30,7 +29,7 @@ struct Keys {
 #[utoipa::path(
     get, path = "/ojs/v1/attest/keys", tag = "attest",
     security(("tenant" = ["viewer"])),
-    responses((status = 200, description = "The keys.", body = Keys, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The keys.", body = Keys)),
 )]
 pub(crate) async fn keys(State(app): State<Shared>) -> Answer {
     let keys = public_keys(&app).await?;
@@ -38,5 +37,5 @@ pub(crate) async fn keys(State(app): State<Shared>) -> Answer {
         .into_iter()
         .map(|key| Key { key_id: key.id, algorithm: ALGORITHM, public_key: key.value })
         .collect();
-    Ok(reply::ok(&json!(Keys { keys })))
+    Ok(reply::ok(&Keys { keys }))
 }

@@ -6,7 +6,6 @@ use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use serde::Serialize;
-use serde_json::json;
 use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 use turnstone_ojs::attest::{self, AttestRequest};
@@ -65,8 +64,7 @@ struct ReceiptReply {
     get, path = "/ojs/v1/jobs/{id}/receipt", tag = "attest",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "The receipt.", body = ReceiptReply,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The receipt.", body = ReceiptReply)),
 )]
 pub(crate) async fn receipt(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let found = app.api.store.views.job_of(&JobId::from(id.as_str()), tenant.name()).await?;
@@ -77,5 +75,5 @@ pub(crate) async fn receipt(State(app): State<Shared>, Segment(id): Segment, ten
         return Err(OjsError::new(404, "not_found", message, hint).into());
     }
     let receipt = signer(&app).await?.receipt(&job);
-    Ok(reply::ok(&json!(ReceiptReply { receipt })))
+    Ok(reply::ok(&ReceiptReply { receipt }))
 }

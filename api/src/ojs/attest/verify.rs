@@ -7,7 +7,6 @@ use crate::reply::{self, Answer};
 use crate::request::JsonBytes;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use turnstone_ojs::attest::{self, Receipt};
 use turnstone_ojs::{Fields, OjsError};
 use utoipa::ToSchema;
@@ -35,9 +34,8 @@ struct Verified {
 #[utoipa::path(
     post, path = "/ojs/v1/attest/verify", tag = "attest",
     security(("tenant" = ["viewer"])),
-    request_body(content = Verify, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "Whether it is valid.", body = Verified,
-               content_type = "application/openjobspec+json")),
+    request_body = Verify,
+    responses((status = 200, description = "Whether it is valid.", body = Verified)),
 )]
 pub(crate) async fn verify(State(app): State<Shared>, JsonBytes(body): JsonBytes) -> Answer {
     let fields = Fields::read(&body)?;
@@ -51,5 +49,5 @@ pub(crate) async fn verify(State(app): State<Shared>, JsonBytes(body): JsonBytes
         Err(error) => Err(format!("the receipt has not the shape of one: {error}")),
     };
     let reason = checked.err();
-    Ok(reply::ok(&json!(Verified { valid: reason.is_none(), reason, key_id })))
+    Ok(reply::ok(&Verified { valid: reason.is_none(), reason, key_id }))
 }

@@ -6,7 +6,6 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use turnstone_domain::{EngagementId, JobId};
 use turnstone_ojs::Fields;
 use turnstone_store::Fork;
@@ -46,8 +45,8 @@ pub(super) struct Forked {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/fork", operation_id = "fork_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
-    request_body(content = Option<JobForkRequest>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The branch.", body = Forked, content_type = "application/openjobspec+json")),
+    request_body = Option<JobForkRequest>,
+    responses((status = 200, description = "The branch.", body = Forked)),
 )]
 pub(crate) async fn fork(
     State(app): State<Shared>,
@@ -64,25 +63,14 @@ pub(crate) async fn fork(
         engagement: EngagementId(app.api.ids.next()),
     };
     match app.api.store.control.fork(target(&app, &id, tenant), fork).await? {
-        Ok(branch) => Ok(reply::ok(&json!(Forked {
+        Ok(branch) => Ok(reply::ok(&Forked {
             branch_id: branch.id,
             job_id: branch.job.0,
             content_id: branch.content,
             branch_name: name,
             at_turn: branch.at_turn,
             state: if branch.held { "paused" } else { "running" },
-        }))),
+        })),
         Err(refusal) => Err(refused(&id, &refusal)),
     }
-}
-
-/// The same at the path of OJS's SDKs.
-#[utoipa::path(
-    post, path = "/v1/agent/jobs/{id}/fork", tag = "agents", params(("id" = String, Path, description = "The job.")),
-    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
-    request_body(content = Option<JobForkRequest>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The branch.", body = Forked, content_type = "application/json")),
-)]
-pub(crate) async fn fork_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
-    fork(app, id, tenant, body).await
 }

@@ -6,7 +6,6 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use turnstone_domain::{EngagementId, JobId};
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Merge, Strategy};
@@ -50,8 +49,8 @@ pub(super) struct Conflict {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/merge", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
-    request_body(content = MergeRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The merged branch.", body = Reply, content_type = "application/openjobspec+json")),
+    request_body = MergeRequest,
+    responses((status = 200, description = "The merged branch.", body = Reply)),
 )]
 pub(crate) async fn merge(
     State(app): State<Shared>,
@@ -72,25 +71,14 @@ pub(crate) async fn merge(
         engagement: EngagementId(app.api.ids.next()),
     };
     match app.api.store.control.merge(target(&app, &id, tenant), merge).await? {
-        Ok(merged) => Ok(reply::ok(&json!(Reply {
+        Ok(merged) => Ok(reply::ok(&Reply {
             merged_id: merged.branch.id,
             job_id: merged.branch.job.0,
             content_id: merged.branch.content,
             strategy: strategy.as_str(),
             state: "paused",
             conflicts: merged.conflicts.into_iter().map(|turn| Conflict { turn }).collect(),
-        }))),
+        })),
         Err(refusal) => Err(refused(&id, &refusal)),
     }
-}
-
-/// The same at the path of OJS's SDKs.
-#[utoipa::path(
-    post, path = "/v1/agent/jobs/{id}/merge", tag = "agents", params(("id" = String, Path, description = "The job.")),
-    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
-    request_body(content = MergeRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The merged branch.", body = Reply, content_type = "application/json")),
-)]
-pub(crate) async fn merge_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
-    merge(app, id, tenant, body).await
 }

@@ -6,7 +6,6 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use turnstone_ojs::Fields;
 use utoipa::ToSchema;
 
@@ -35,8 +34,8 @@ pub(super) struct AgentControlStatus {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/pause", operation_id = "pause_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["operator"])),
-    request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is paused.", body = AgentControlStatus, content_type = "application/openjobspec+json")),
+    request_body = Option<Pause>,
+    responses((status = 200, description = "It is paused.", body = AgentControlStatus)),
 )]
 pub(crate) async fn pause(
     State(app): State<Shared>,
@@ -46,22 +45,9 @@ pub(crate) async fn pause(
 ) -> Answer {
     let reason = text(&Fields::read_if_any(&body)?, "reason", 4096)?;
     match app.api.store.control.pause(target(&app, &id, tenant), reason).await? {
-        Ok(state) => Ok(reply::ok(&json!(AgentControlStatus {
-            state: "paused",
-            job_id: id,
-            job_state: state.as_str()
-        }))),
+        Ok(state) => {
+            Ok(reply::ok(&AgentControlStatus { state: "paused", job_id: id, job_state: state.as_str() }))
+        }
         Err(refusal) => Err(refused(&id, &refusal)),
     }
-}
-
-/// The same at the path of OJS's SDKs.
-#[utoipa::path(
-    post, path = "/v1/agent/jobs/{id}/pause", tag = "agents", params(("id" = String, Path, description = "The job.")),
-    security(("tenant" = ["operator"])),
-    request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is paused.", body = AgentControlStatus, content_type = "application/json")),
-)]
-pub(crate) async fn pause_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
-    pause(app, id, tenant, body).await
 }

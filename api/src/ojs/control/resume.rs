@@ -7,7 +7,6 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::Deserialize;
-use serde_json::json;
 use turnstone_ojs::Fields;
 use utoipa::ToSchema;
 
@@ -24,8 +23,8 @@ pub(super) struct Resume {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/resume", operation_id = "resume_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["operator"])),
-    request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is resumed.", body = AgentControlStatus, content_type = "application/openjobspec+json")),
+    request_body = Option<Resume>,
+    responses((status = 200, description = "It is resumed.", body = AgentControlStatus)),
 )]
 pub(crate) async fn resume(
     State(app): State<Shared>,
@@ -36,22 +35,9 @@ pub(crate) async fn resume(
     let fields = Fields::read_if_any(&body)?;
     let (approved, comment) = (fields.flag("approved")?, text(&fields, "comment", 4096)?);
     match app.api.store.control.resume(target(&app, &id, tenant), approved, comment).await? {
-        Ok(state) => Ok(reply::ok(&json!(AgentControlStatus {
-            state: "running",
-            job_id: id,
-            job_state: state.as_str()
-        }))),
+        Ok(state) => {
+            Ok(reply::ok(&AgentControlStatus { state: "running", job_id: id, job_state: state.as_str() }))
+        }
         Err(refusal) => Err(refused(&id, &refusal)),
     }
-}
-
-/// The same at the path of OJS's SDKs.
-#[utoipa::path(
-    post, path = "/v1/agent/jobs/{id}/resume", tag = "agents", params(("id" = String, Path, description = "The job.")),
-    security(("tenant" = ["operator"])),
-    request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is resumed.", body = AgentControlStatus, content_type = "application/json")),
-)]
-pub(crate) async fn resume_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
-    resume(app, id, tenant, body).await
 }

@@ -7,7 +7,6 @@ use crate::request::{JsonBytes, Segment, Tenant};
 use crate::reviews::check_submitter;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use turnstone_domain::principal::Role;
 use turnstone_domain::{CallId, JobId};
 use turnstone_ojs::{Fields, OjsError};
@@ -44,9 +43,8 @@ pub(super) struct Reply {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/tool-retry", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["operator"])),
-    request_body(content = ToolRetryRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is going to be made again.", body = Reply,
-               content_type = "application/openjobspec+json")),
+    request_body = ToolRetryRequest,
+    responses((status = 200, description = "It is going to be made again.", body = Reply)),
 )]
 pub(crate) async fn tool_retry(
     State(app): State<Shared>,
@@ -72,28 +70,12 @@ pub(crate) async fn tool_retry(
         check_submitter(&app, &JobId::from(id.as_str()), &tenant.principal).await?;
     }
     match app.api.store.control.retry_tool(target(&app, &id, tenant), retry).await? {
-        Ok(retried) => Ok(reply::ok(&json!(Reply {
+        Ok(retried) => Ok(reply::ok(&Reply {
             retried: true,
             tool_call_id: call,
             provider: retried.provider,
             attempt: retried.attempt,
-        }))),
+        })),
         Err(refusal) => Err(refused(&id, &refusal)),
     }
-}
-
-/// The same at a path beside those of OJS's SDKs.
-#[utoipa::path(
-    post, path = "/v1/agent/jobs/{id}/tool-retry", tag = "agents", params(("id" = String, Path, description = "The job.")),
-    security(("tenant" = ["operator"])),
-    request_body(content = ToolRetryRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is going to be made again.", body = Reply, content_type = "application/json")),
-)]
-pub(crate) async fn retry_tool_of_job(
-    app: State<Shared>,
-    id: Segment,
-    tenant: Tenant,
-    body: JsonBytes,
-) -> Answer {
-    tool_retry(app, id, tenant, body).await
 }

@@ -1,13 +1,12 @@
 //! `PATCH /ojs/v1/cron/{name}`: changes an entry; members that are not sent stay as they are.
 
-use super::{ChangeCron, CronReply, find, wrapped};
+use super::{ChangeCron, CronReply, find};
 use crate::api::Shared;
 use crate::blocking;
 use crate::ojs::jobs::submitter;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 use turnstone_ojs::{OjsError, body, cron};
 
 /// Changes a cron entry. Members that are not sent stay as they are.
@@ -15,9 +14,8 @@ use turnstone_ojs::{OjsError, body, cron};
     patch, path = "/ojs/v1/cron/{name}", tag = "cron",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("name" = String, Path, description = "The entry.")),
-    request_body(content = ChangeCron, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The entry as it is now.", body = CronReply,
-               content_type = "application/openjobspec+json")),
+    request_body = ChangeCron,
+    responses((status = 200, description = "The entry as it is now.", body = CronReply)),
 )]
 pub(crate) async fn change_cron(
     State(app): State<Shared>,
@@ -37,5 +35,5 @@ pub(crate) async fn change_cron(
     if !app.api.store.crons.change(&name, owner.name(), change, now).await? {
         return Err(OjsError::not_found("cron entry", &name).into());
     }
-    Ok(reply::json(StatusCode::OK, &wrapped(&find(&app, &name, &owner).await?)))
+    Ok(reply::ok(&CronReply::of(&find(&app, &name, &owner).await?)))
 }

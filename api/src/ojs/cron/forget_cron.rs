@@ -1,27 +1,24 @@
 //! `DELETE /ojs/v1/cron/{name}`: deletes the entry and its history; the jobs that it made stay.
 
-use super::{ForgottenCron, wrapped};
+use super::ForgottenCron;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 use turnstone_ojs::OjsError;
+use turnstone_ojs::cron::entry_to_json;
 
 /// Deletes a cron entry and its history. The jobs that it made stay.
 #[utoipa::path(
     delete, path = "/ojs/v1/cron/{name}", tag = "cron",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("name" = String, Path, description = "The entry.")),
-    responses((status = 200, description = "The entry as it was.", body = ForgottenCron,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The entry as it was.", body = ForgottenCron)),
 )]
 pub(crate) async fn forget_cron(State(app): State<Shared>, Segment(name): Segment, tenant: Tenant) -> Answer {
     let Some(entry) = app.api.store.crons.forget(&name, tenant.name()).await? else {
         return Err(OjsError::not_found("cron entry", &name).into());
     };
-    let mut out = wrapped(&entry);
-    out.insert("deleted", true);
-    out.insert("name", name);
-    Ok(reply::json(StatusCode::OK, &out))
+    let cron = entry_to_json(&entry);
+    Ok(reply::ok(&ForgottenCron { cron: cron.clone(), cron_job: cron, deleted: true, name }))
 }

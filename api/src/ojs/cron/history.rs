@@ -5,12 +5,9 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
-use serde::Serialize;
 use turnstone_domain::cron::Outcome;
-use turnstone_domain::{RawJson, RawObject};
 use turnstone_ojs::cron::run_to_json;
-use turnstone_ojs::{OjsError, job_to_json};
+use turnstone_ojs::job_to_json;
 
 /// The latest occurrences of a cron entry, newest first, and the jobs that they made.
 #[utoipa::path(
@@ -21,8 +18,7 @@ use turnstone_ojs::{OjsError, job_to_json};
         ("limit" = Option<u32>, Query, description = "20 unless said otherwise; 100 are remembered.",
          minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The occurrences.", body = CronHistory,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The occurrences.", body = CronHistory)),
 )]
 pub(crate) async fn history(
     State(app): State<Shared>,
@@ -39,15 +35,5 @@ pub(crate) async fn history(
     {
         jobs.extend(app.api.store.views.job(id).await?.as_ref().map(job_to_json));
     }
-    let runs: Vec<RawObject> = runs.iter().map(run_to_json).collect();
-    let mut out = RawObject::new();
-    out.insert("name", name);
-    out.insert("runs", list(&runs)?);
-    out.insert("jobs", list(&jobs)?);
-    Ok(reply::json(StatusCode::OK, &out))
-}
-
-fn list<T: Serialize>(items: &[T]) -> Result<RawJson, OjsError> {
-    let text = serde_json::to_string(items).and_then(RawJson::from_text);
-    text.map_err(|_| OjsError::internal("The answer could not be written."))
+    Ok(reply::ok(&CronHistory { name, runs: runs.iter().map(run_to_json).collect(), jobs }))
 }

@@ -1,36 +1,25 @@
 //! Cron entries (OJS cron §3): make, list, show, change, delete, trigger, history.
 
-mod aliases;
 mod change_cron;
 mod forget_cron;
 mod history;
 mod list_crons;
 mod put_cron;
+pub(crate) mod routes;
 mod show_cron;
 mod trigger;
 
-use crate::api::{App, Shared};
+use crate::api::App;
 use crate::docs;
 use crate::reply::Failure;
 use crate::request::Tenant;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::RawObject;
 use turnstone_domain::cron::CronEntry;
 use turnstone_ojs::OjsError;
 use turnstone_ojs::cron::entry_to_json;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(list_crons::list_crons, put_cron::put_cron))
-        .routes(routes!(show_cron::show_cron, change_cron::change_cron, forget_cron::forget_cron))
-        .routes(routes!(trigger::trigger))
-        .routes(routes!(history::history))
-        .routes(routes!(aliases::list, aliases::put))
-        .routes(routes!(aliases::show, aliases::change, aliases::forget))
-}
 
 /// Returns the entry of this name that the tenant may see, or 404.
 async fn find(app: &App, name: &str, tenant: &Tenant) -> Result<CronEntry, Failure> {
@@ -38,13 +27,12 @@ async fn find(app: &App, name: &str, tenant: &Tenant) -> Result<CronEntry, Failu
     found.ok_or_else(|| OjsError::not_found("cron entry", name).into())
 }
 
-/// Returns an entry under both of its names.
-fn wrapped(entry: &CronEntry) -> RawObject {
-    let cron = entry_to_json(entry).to_raw();
-    let mut out = RawObject::new();
-    out.insert("cron", cron.clone());
-    out.insert("cron_job", cron);
-    out
+impl CronReply {
+    /// Returns an entry under both of its names.
+    fn of(entry: &CronEntry) -> Self {
+        let cron = entry_to_json(entry);
+        Self { cron: cron.clone(), cron_job: cron }
+    }
 }
 
 /// A cron entry.
@@ -87,40 +75,45 @@ struct Cron {
 }
 
 /// A cron entry under both of its names.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct CronReply {
-    cron: Cron,
-    cron_job: Cron,
+    #[schema(value_type = Cron)]
+    cron: RawObject,
+    #[schema(value_type = Cron)]
+    cron_job: RawObject,
 }
 
 /// Cron entries by name.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct CronList {
-    crons: Vec<Cron>,
-    cron_jobs: Vec<Cron>,
-    count: u64,
+    #[schema(value_type = Vec<Cron>)]
+    crons: Vec<RawObject>,
+    #[schema(value_type = Vec<Cron>)]
+    cron_jobs: Vec<RawObject>,
+    count: usize,
 }
 
 /// An entry that was deleted.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct ForgottenCron {
-    cron: Cron,
-    cron_job: Cron,
+    #[schema(value_type = Cron)]
+    cron: RawObject,
+    #[schema(value_type = Cron)]
+    cron_job: RawObject,
     deleted: bool,
     name: String,
 }
 
 /// The job that a trigger made.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct TriggeredCron {
-    job: docs::Job,
+    #[schema(value_type = docs::Job)]
+    job: RawObject,
     job_id: String,
-    cron: Cron,
-    cron_job: Cron,
+    #[schema(value_type = Cron)]
+    cron: RawObject,
+    #[schema(value_type = Cron)]
+    cron_job: RawObject,
 }
 
 /// One occurrence of an entry.
@@ -138,12 +131,13 @@ struct CronRun {
 }
 
 /// The latest occurrences of an entry, newest first, and the jobs that they made, as far as they are kept.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct CronHistory {
     name: String,
-    runs: Vec<CronRun>,
-    jobs: Vec<docs::Job>,
+    #[schema(value_type = Vec<CronRun>)]
+    runs: Vec<RawObject>,
+    #[schema(value_type = Vec<docs::Job>)]
+    jobs: Vec<RawObject>,
 }
 
 /// A request to make or replace an entry. The job may be in `job_template` or beside the other members.

@@ -1,6 +1,6 @@
 //! `POST /ojs/v1/cron`: make an entry, or replace the one of its name, which keeps its age and its counts.
 
-use super::{CronReply, PutCron, find, wrapped};
+use super::{CronReply, PutCron, find};
 use crate::api::Shared;
 use crate::blocking;
 use crate::docs;
@@ -16,16 +16,12 @@ use turnstone_ojs::{body, cron};
 #[utoipa::path(
     post, path = "/ojs/v1/cron", tag = "cron",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
-    request_body(content = PutCron, content_type = "application/openjobspec+json"),
+    request_body = PutCron,
     responses(
-        (status = 200, description = "An entry of this name is replaced; its counts stay.", body = CronReply,
-         content_type = "application/openjobspec+json"),
-        (status = 201, description = "The entry is new.", body = CronReply,
-         content_type = "application/openjobspec+json"),
-        (status = 400, description = "Something cannot be read; the message says what.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "The tenant has as many entries as it may have.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "An entry of this name is replaced; its counts stay.", body = CronReply),
+        (status = 201, description = "The entry is new.", body = CronReply),
+        (status = 400, description = "Something cannot be read; the message says what.", body = docs::ErrorReply),
+        (status = 409, description = "The tenant has as many entries as it may have.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn put_cron(
@@ -45,7 +41,7 @@ pub(crate) async fn put_cron(
     let new = app.api.store.crons.put(entry.clone(), app.api.options.caps.crons).await?;
     let stored = find(&app, &entry.name, &own).await?;
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(reply::json(status, &wrapped(&stored)))
+    Ok(reply::json(status, &CronReply::of(&stored)))
 }
 
 /// Lets a period keep the beginning of the replaced entry.

@@ -1,20 +1,18 @@
 //! `GET /ojs/v1/cron/{name}`.
 
-use super::{CronReply, find, wrapped};
+use super::{CronReply, find};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 
 /// One cron entry.
 #[utoipa::path(
     get, path = "/ojs/v1/cron/{name}", tag = "cron",
     security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The entry.")),
-    responses((status = 200, description = "The entry.", body = CronReply,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The entry.", body = CronReply)),
 )]
 pub(crate) async fn show_cron(State(app): State<Shared>, Segment(name): Segment, tenant: Tenant) -> Answer {
-    Ok(reply::json(StatusCode::OK, &wrapped(&find(&app, &name, &tenant).await?)))
+    Ok(reply::ok(&CronReply::of(&find(&app, &name, &tenant).await?)))
 }

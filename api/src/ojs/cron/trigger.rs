@@ -1,14 +1,13 @@
 //! `POST /ojs/v1/cron/{name}/trigger`: makes a job now, besides the entry's times. The request is explicit, so neither
 //! the overlap policy nor `enabled` prevents the job.
 
-use super::{TriggeredCron, find, wrapped};
+use super::{TriggeredCron, find};
 use crate::api::Shared;
 use crate::ojs::jobs::accept::accept;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde_json::Value;
 use turnstone_ojs::{OjsError, cron, job_to_json};
 
 /// Makes a job of a cron entry now, regardless of its overlap policy.
@@ -16,8 +15,7 @@ use turnstone_ojs::{OjsError, cron, job_to_json};
     post, path = "/ojs/v1/cron/{name}/trigger", tag = "cron",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("name" = String, Path, description = "The entry.")),
-    responses((status = 201, description = "The job is accepted.", body = TriggeredCron,
-               content_type = "application/openjobspec+json")),
+    responses((status = 201, description = "The job is accepted.", body = TriggeredCron)),
 )]
 pub(crate) async fn trigger(State(app): State<Shared>, Segment(name): Segment, tenant: Tenant) -> Answer {
     let now = app.api.clock.now();
@@ -27,8 +25,8 @@ pub(crate) async fn trigger(State(app): State<Shared>, Segment(name): Segment, t
     cron::stamp(&mut job, &entry, now, now);
     let id = app.api.store.crons.trigger(&entry, job, now).await?;
     let job = app.api.store.views.job(&id).await?.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
-    let mut out = wrapped(&find(&app, &name, &owner).await?);
-    out.insert("job", job_to_json(&job));
-    out.insert("job_id", Value::from(id.as_str()));
-    Ok(reply::json(StatusCode::CREATED, &out))
+    let cron = cron::entry_to_json(&find(&app, &name, &owner).await?);
+    let triggered =
+        TriggeredCron { job: job_to_json(&job), job_id: id.0, cron: cron.clone(), cron_job: cron };
+    Ok(reply::json(StatusCode::CREATED, &triggered))
 }

@@ -6,7 +6,6 @@ use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde_json::{Value, json};
 use turnstone_domain::feed::Cursor;
 
 /// The default size of a page.
@@ -31,7 +30,7 @@ const MOST: u32 = 1_000;
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs."),
     ),
     responses((status = 200, description = "A page of events; a stream of them for `Accept: text/event-stream`.", content(
-        (EventPage = "application/openjobspec+json"),
+        (EventPage = "application/json"),
         (String = "text/event-stream"),
     ))),
 )]
@@ -48,8 +47,7 @@ pub(crate) async fn list_events(
     let after = params.text("after").map_or(Ok(Cursor::START), |text| cursor("after", text))?;
     let limit = params.number("limit", USUAL, 1, MOST)?;
     let page = app.api.store.feed.feed(&filter, after, limit).await?;
-    let events: Vec<Value> =
+    let events =
         page.events.iter().filter_map(|event| types.rendered(event)).map(|(_, reported)| reported).collect();
-    let cursor = page.cursor.to_string();
-    Ok(reply::ok(&json!({"events": events, "cursor": cursor, "has_more": page.has_more})))
+    Ok(reply::ok(&EventPage { events, cursor: page.cursor.to_string(), has_more: page.has_more }))
 }

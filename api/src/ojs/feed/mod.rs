@@ -2,24 +2,17 @@
 
 mod follow;
 mod list_events;
+pub(crate) mod routes;
 mod stream_events;
 
-use crate::api::Shared;
 use crate::reply::Failure;
 use crate::request::{Params, Tenant};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::EventName;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, form, is_pattern, names_matching};
 use turnstone_ojs::{OjsError, did_you_mean, in_form, type_of};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(list_events::list_events))
-        .routes(routes!(stream_events::stream_events))
-}
 
 /// An event in the form of CloudEvents 1.0.
 #[derive(ToSchema)]
@@ -49,11 +42,11 @@ pub(crate) struct CloudEvent {
 }
 
 /// Events, oldest first.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = EventFeed)]
-#[expect(dead_code, reason = "described, never built")]
 pub(crate) struct EventPage {
-    events: Vec<CloudEvent>,
+    #[schema(value_type = Vec<CloudEvent>)]
+    events: Vec<Value>,
     /// To be sent as `after` for the next page; also when there are no events.
     cursor: String,
     /// True if there may be more already.

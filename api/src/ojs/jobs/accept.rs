@@ -85,6 +85,6 @@ pub(super) async fn accept_knowing(
     // Checks of the whole job are here, one per line: they may refuse it, and change nothing.
     rules::check(&job)?;
     flow::check(app, &job)?;
-    app.schemas.check(app, &job).await?;
+    app.schemas.check(&job).await?;
     Ok(job)
 }

@@ -46,9 +46,8 @@ pub(crate) struct BatchReply {
         ("Idempotency-Key" = Option<String>, Header, max_length = 255,
          description = "For 24 hours the same body under the same key is the same batch and gets the same answer; another body is 409."),
     ),
-    request_body(content = Batch, content_type = "application/openjobspec+json"),
-    responses((status = 201, description = "All jobs are accepted.", body = BatchReply,
-               content_type = "application/openjobspec+json")),
+    request_body = Batch,
+    responses((status = 201, description = "All jobs are accepted.", body = BatchReply)),
 )]
 pub(crate) async fn batch(
     State(app): State<Shared>,

@@ -15,10 +15,8 @@ use turnstone_store::CancelOutcome;
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
-        (status = 200, description = "It is cancelled.", body = docs::CancelledJob,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "It had ended already.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is cancelled.", body = docs::CancelledJob),
+        (status = 409, description = "It had ended already.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn cancel_job(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
@@ -31,10 +29,8 @@ pub(crate) async fn cancel_job(State(app): State<Shared>, Segment(id): Segment, 
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
-        (status = 200, description = "It is cancelled.", body = docs::CancelledJob,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "It had ended already.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is cancelled.", body = docs::CancelledJob),
+        (status = 409, description = "It had ended already.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn delete_job(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {

@@ -31,12 +31,11 @@ use turnstone_store::{Pushed, RecordedPush};
         ("Idempotency-Key" = Option<String>, Header, max_length = 255,
          description = "For 24 hours a request with the same key and body adds no second job and gets the same response. The same key with another body is 409."),
     ),
-    request_body(content = docs::Enqueue, content_type = "application/openjobspec+json"),
+    request_body = docs::Enqueue,
     responses(
-        (status = 201, description = "The job is accepted.", body = docs::JobReply,
-         content_type = "application/openjobspec+json"),
+        (status = 201, description = "The job is accepted.", body = docs::JobReply),
         (status = 200, description = "An equal job exists (unique jobs, on_conflict ignore). No job is added; the response has the existing one, with deduplicated true.",
-         body = docs::JobReply, content_type = "application/openjobspec+json"),
+         body = docs::JobReply),
     ),
 )]
 pub(crate) async fn enqueue(
@@ -56,7 +55,7 @@ pub(crate) async fn enqueue(
     let mut fields = body::read_object(&body)?;
     request.keep(&mut fields);
     let job = accept(&app, fields, &tenant, app.api.clock.now()).await?;
-    let misfit = app.schemas.warning(&app, &job).await?;
+    let misfit = app.schemas.warning(&job).await?;
     let remarks = job.envelope.extra.names().filter_map(agent_fields::remark);
     let misfit = misfit.map(|misfit| format!("args do not fit their schema: {misfit}"));
     let warnings: Vec<String> = misfit.into_iter().chain(remarks).collect();

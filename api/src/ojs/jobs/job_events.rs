@@ -1,9 +1,9 @@
 //! `GET /ojs/v1/jobs/{id}/events`: the events of one job, plain or agent, as a page or as a stream.
 
 use crate::api::Shared;
-use crate::docs::rows;
 use crate::reply::Answer;
 use crate::request::{Params, Segment, Tenant};
+use crate::rows::EventPage;
 use crate::stream::{self, Source};
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -25,7 +25,7 @@ use turnstone_store::EventFilter;
     ),
     responses(
         (status = 200, description = "A page of events, or a stream of them.", content(
-            (rows::EventPage = "application/openjobspec+json"),
+            (EventPage = "application/json"),
             (String = "text/event-stream"),
         )),
         (status = 204, description = "The stream that is resumed has ended."),

@@ -31,7 +31,7 @@ use turnstone_store::{JobFilter, JobOrder, JobsWithMeta, Page};
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The jobs.", body = docs::JobPage, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The jobs.", body = docs::JobPage)),
 )]
 pub(crate) async fn list_jobs(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     answer(&app, &filter_of(tenant, &params)?, &params).await

@@ -30,7 +30,7 @@ use serde_json::json;
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
-    responses((status = 200, description = "The jobs.", body = docs::JobSlice, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The jobs.", body = docs::JobSlice)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let filter = filter_of(tenant, &params)?;

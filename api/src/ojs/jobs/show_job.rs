@@ -13,7 +13,7 @@ use turnstone_ojs::{OjsError, job_reply};
     get, path = "/ojs/v1/jobs/{id}", operation_id = "show_job", tag = "jobs",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "The job.", body = docs::JobReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The job.", body = docs::JobReply)),
 )]
 pub(crate) async fn show_job(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     match app.api.store.views.job_of(&JobId::from(id.as_str()), tenant.name()).await? {

@@ -28,7 +28,7 @@ pub(super) struct JobResult {
     get, path = "/ojs/v1/jobs/{id}/result", tag = "jobs",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "The result.", body = JobResult, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The result.", body = JobResult)),
 )]
 pub(crate) async fn show_result(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let job = app.api.store.views.job_of(&JobId::from(id.as_str()), tenant.name()).await?;

@@ -17,8 +17,8 @@ use turnstone_store::ActionOutcome;
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
-        (status = 200, description = "It is cancelled.", body = docs::CancelledJob, content_type = "application/openjobspec+json"),
-        (status = 409, description = "It had ended already.", body = docs::ErrorReply, content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is cancelled.", body = docs::CancelledJob),
+        (status = 409, description = "It had ended already.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn cancel(
@@ -38,10 +38,10 @@ pub(crate) async fn cancel(
     post, path = "/ojs/v1/admin/jobs/{id}/retry", operation_id = "admin_retry_job", tag = "admin",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
+    request_body = Option<docs::RetryRequest>,
     responses(
-        (status = 200, description = "It is available.", body = docs::JobReply, content_type = "application/openjobspec+json"),
-        (status = 409, description = "It is in another state.", body = docs::ErrorReply, content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is available.", body = docs::JobReply),
+        (status = 409, description = "It is in another state.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn retry(

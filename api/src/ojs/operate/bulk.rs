@@ -4,7 +4,6 @@ use crate::api::App;
 use crate::audit::Operator;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
-use axum::http::StatusCode;
 use serde::Serialize;
 use turnstone_domain::{JobState, RawObject, Timestamp};
 use turnstone_ojs::{Fields, OjsError};
@@ -107,7 +106,7 @@ pub(crate) async fn run(
             &format!("{} of {}", outcome.done.len(), outcome.matched),
         );
     }
-    Ok(reply::json(StatusCode::OK, &answer(action, dry_run, outcome)))
+    Ok(reply::ok(&answer(action, dry_run, outcome)))
 }
 
 /// Returns the filter in words, for the operators' log.

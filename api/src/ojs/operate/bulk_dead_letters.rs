@@ -13,8 +13,8 @@ use turnstone_store::JobAction;
     post, path = "/ojs/v1/dead-letter/retry", operation_id = "retry_dead_letters", tag = "dead letters",
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
+    request_body = BulkRequest,
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply)),
 )]
 pub(crate) async fn retry(
     State(app): State<Shared>,
@@ -30,8 +30,8 @@ pub(crate) async fn retry(
     post, path = "/ojs/v1/dead-letter/purge", operation_id = "purge_dead_letters", tag = "dead letters",
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
+    request_body = BulkRequest,
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply)),
 )]
 pub(crate) async fn purge(
     State(app): State<Shared>,

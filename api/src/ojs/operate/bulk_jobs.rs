@@ -14,8 +14,8 @@ use turnstone_store::JobAction;
     post, path = "/ojs/v1/admin/jobs/bulk/retry", operation_id = "admin_retry_jobs", tag = "admin",
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
+    request_body = BulkRequest,
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply)),
 )]
 pub(crate) async fn retry(
     State(app): State<Shared>,
@@ -31,8 +31,8 @@ pub(crate) async fn retry(
     post, path = "/ojs/v1/admin/jobs/bulk/cancel", operation_id = "admin_cancel_jobs", tag = "admin",
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
+    request_body = BulkRequest,
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply)),
 )]
 pub(crate) async fn cancel(
     State(app): State<Shared>,
@@ -49,8 +49,8 @@ pub(crate) async fn cancel(
     post, path = "/ojs/v1/admin/jobs/bulk/delete", operation_id = "admin_delete_jobs", tag = "admin",
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
+    request_body = BulkRequest,
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply)),
 )]
 pub(crate) async fn delete(
     State(app): State<Shared>,
@@ -59,55 +59,4 @@ pub(crate) async fn delete(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     bulk::run(&app, (JobAction::Delete, false), tenant, &operator, &body).await
-}
-
-/// Runs discarded jobs again from their first attempt, and retryable ones before their time.
-#[utoipa::path(
-    post, path = "/ojs/v1/jobs/bulk/retry", tag = "jobs",
-    security(("tenant" = ["operator"])),
-    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
-)]
-pub(crate) async fn retry_for_clients(
-    app: State<Shared>,
-    tenant: Tenant,
-    operator: Operator,
-    body: JsonBytes,
-) -> Answer {
-    retry(app, tenant, operator, body).await
-}
-
-/// Cancels jobs that have not ended.
-#[utoipa::path(
-    post, path = "/ojs/v1/jobs/bulk/cancel", tag = "jobs",
-    security(("tenant" = ["operator"])),
-    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
-)]
-pub(crate) async fn cancel_for_clients(
-    app: State<Shared>,
-    tenant: Tenant,
-    operator: Operator,
-    body: JsonBytes,
-) -> Answer {
-    cancel(app, tenant, operator, body).await
-}
-
-/// Deletes jobs that have ended, with their history.
-#[utoipa::path(
-    post, path = "/ojs/v1/jobs/bulk/delete", tag = "jobs",
-    security(("tenant" = ["operator"])),
-    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
-)]
-pub(crate) async fn delete_for_clients(
-    app: State<Shared>,
-    tenant: Tenant,
-    operator: Operator,
-    body: JsonBytes,
-) -> Answer {
-    delete(app, tenant, operator, body).await
 }

@@ -13,7 +13,7 @@ use turnstone_ojs::{OjsError, job_reply};
     get, path = "/ojs/v1/dead-letter/{id}", operation_id = "show_dead_letter", tag = "dead letters",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "The job.", body = docs::JobReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The job.", body = docs::JobReply)),
 )]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     match app.api.store.operate.dead_letter(&JobId::from(id.as_str()), tenant.name()).await? {

@@ -4,7 +4,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use turnstone_domain::Timestamp;
@@ -27,7 +26,7 @@ pub(crate) struct DeadLetterStats {
     get, path = "/ojs/v1/admin/dead-letter/stats", operation_id = "admin_dead_letter_stats", tag = "admin",
     security(("tenant" = ["viewer"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    responses((status = 200, description = "The counts.", body = DeadLetterStats, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The counts.", body = DeadLetterStats)),
 )]
 pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
     let totals = app.api.store.operate.dead_totals(tenant.name()).await?;
@@ -43,16 +42,5 @@ pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
         oldest_at: totals.iter().map(|total| total.first_at).min().map(Timestamp::to_rfc3339),
         newest_at: totals.iter().map(|total| total.last_at).max().map(Timestamp::to_rfc3339),
     };
-    Ok(reply::json(StatusCode::OK, &stats))
-}
-
-/// Counts dead letters.
-#[utoipa::path(
-    get, path = "/ojs/v1/dead-letter/stats", tag = "dead letters",
-    security(("tenant" = ["viewer"])),
-    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    responses((status = 200, description = "The counts.", body = DeadLetterStats, content_type = "application/openjobspec+json")),
-)]
-pub(crate) async fn stats_for_clients(app: State<Shared>, tenant: Tenant) -> Answer {
-    stats(app, tenant).await
+    Ok(reply::ok(&stats))
 }

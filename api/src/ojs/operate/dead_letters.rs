@@ -25,12 +25,12 @@ use turnstone_store::JobFilter;
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
-    responses((status = 200, description = "The dead letters.", body = docs::JobSlice, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The dead letters.", body = docs::JobSlice)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let slice = params.slice(100)?;
     let (jobs, total) = app.api.store.operate.dead_letters(&filter(tenant, &params)?, slice).await?;
-    Ok(reply::ok(&reply::slice("jobs", jobs.iter().map(job_to_json), slice, total)))
+    Ok(reply::ok(&reply::listed("jobs", jobs.iter().map(job_to_json), reply::place(slice, total))))
 }
 
 /// Lists dead letters by pages, newest first.
@@ -48,7 +48,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
-    responses((status = 200, description = "The dead letters.", body = docs::JobPage, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The dead letters.", body = docs::JobPage)),
 )]
 pub(crate) async fn list_for_admins(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let (page, slice) = params.page()?;

@@ -27,7 +27,7 @@ pub(crate) struct DeletedDeadLetter {
     delete, path = "/ojs/v1/dead-letter/{id}", operation_id = "delete_dead_letter", tag = "dead letters",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "It is gone.", body = DeletedDeadLetter, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "It is gone.", body = DeletedDeadLetter)),
 )]
 pub(crate) async fn delete(
     State(app): State<Shared>,
@@ -36,7 +36,7 @@ pub(crate) async fn delete(
     operator: Operator,
 ) -> Answer {
     remove(&app, &id, &tenant, &operator).await?;
-    Ok(reply::json(StatusCode::OK, &DeletedDeadLetter { deleted: true, id: id.clone(), job_id: id }))
+    Ok(reply::ok(&DeletedDeadLetter { deleted: true, id: id.clone(), job_id: id }))
 }
 
 /// Deletes a dead letter and everything that belongs to it.

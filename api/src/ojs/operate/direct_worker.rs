@@ -7,7 +7,6 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::Segment;
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use turnstone_ojs::OjsError;
 use turnstone_store::{Directive, WorkerKind};
@@ -28,8 +27,8 @@ pub(crate) struct DirectedWorker {
     security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The worker.")),
     responses(
-        (status = 200, description = "It receives this with its next beat.", body = DirectedWorker, content_type = "application/openjobspec+json"),
-        (status = 409, description = "It is one of our own, which drains and ends, but is not only quieted.", body = docs::ErrorReply, content_type = "application/openjobspec+json"),
+        (status = 200, description = "It receives this with its next beat.", body = DirectedWorker),
+        (status = 409, description = "It is one of our own, which drains and ends, but is not only quieted.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn quiet(State(app): State<Shared>, Segment(id): Segment, operator: Operator) -> Answer {
@@ -42,7 +41,7 @@ pub(crate) async fn quiet(State(app): State<Shared>, Segment(id): Segment, opera
     delete, path = "/ojs/v1/admin/workers/{id}", tag = "admin",
     security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The worker.")),
-    responses((status = 200, description = "It receives this with its next beat.", body = DirectedWorker, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "It receives this with its next beat.", body = DirectedWorker)),
 )]
 pub(crate) async fn terminate(State(app): State<Shared>, Segment(id): Segment, operator: Operator) -> Answer {
     direct(&app, id, Directive::Terminate, &operator).await
@@ -62,5 +61,5 @@ async fn direct(app: &App, id: String, directive: Directive, operator: &Operator
     }
     operator.did("worker.direct", &id, directive.as_str());
     let reported = DirectedWorker { id: id.clone(), worker_id: id, directive: directive.as_str() };
-    Ok(reply::json(StatusCode::OK, &reported))
+    Ok(reply::ok(&reported))
 }

@@ -6,7 +6,6 @@ use crate::audit::Operator;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use turnstone_domain::duration::parse_iso8601_ms;
 use turnstone_ojs::OjsError;
@@ -34,7 +33,7 @@ pub(crate) struct PurgedQueue {
         ("older_than" = Option<String>, Query, description = "Accepted before then, RFC 3339, or at least as long ago, such as PT1H."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
-    responses((status = 200, description = "The outcome.", body = PurgedQueue, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome.", body = PurgedQueue)),
 )]
 pub(crate) async fn purge(
     State(app): State<Shared>,
@@ -61,5 +60,5 @@ pub(crate) async fn purge(
     let outcome = app.api.store.operate.bulk(bulk).await?;
     let (matched, purged_count, failed) = (outcome.matched, outcome.done.len(), outcome.refused.len());
     operator.did("queue.purge", &name, &format!("{purged_count} of {matched}"));
-    Ok(reply::json(StatusCode::OK, &PurgedQueue { queue: name, matched, purged_count, failed }))
+    Ok(reply::ok(&PurgedQueue { queue: name, matched, purged_count, failed }))
 }

@@ -15,8 +15,8 @@ use turnstone_ojs::OjsError;
     security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
-        (status = 200, description = "Its rows by table. A sealed value is opened. One that cannot be read is an object with the reason and the text as it is stored.", body = docs::RawJob, content_type = "application/json"),
-        (status = 403, description = "The request names a tenant.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "Its rows by table. A sealed value is opened. One that cannot be read is an object with the reason and the text as it is stored.", body = docs::RawJob),
+        (status = 403, description = "The request names a tenant.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn raw_job(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {

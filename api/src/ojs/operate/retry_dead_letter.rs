@@ -1,7 +1,7 @@
 //! `POST /ojs/v1/dead-letter/{id}/retry` (OJS dead letter §4.3) and the same under `/ojs/v1/admin`: runs a dead letter
 //! again, from its first attempt. An agent job continues where it stopped.
 
-use crate::api::{App, Shared};
+use crate::api::Shared;
 use crate::audit::Operator;
 use crate::docs;
 use crate::reply::{self, Answer};
@@ -16,8 +16,8 @@ use turnstone_store::ActionOutcome;
     post, path = "/ojs/v1/dead-letter/{id}/retry", operation_id = "retry_dead_letter", tag = "dead letters",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is available.", body = docs::JobReply, content_type = "application/openjobspec+json")),
+    request_body = Option<docs::RetryRequest>,
+    responses((status = 200, description = "It is available.", body = docs::JobReply)),
 )]
 pub(crate) async fn retry(
     State(app): State<Shared>,
@@ -26,40 +26,18 @@ pub(crate) async fn retry(
     operator: Operator,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    again(&app, &id, &tenant, &operator, &body).await
-}
-
-/// Runs a dead letter again, from its first attempt and without its errors.
-#[utoipa::path(
-    post, path = "/ojs/v1/admin/dead-letter/{id}/retry", tag = "admin",
-    security(("tenant" = ["operator"])),
-    params(("id" = String, Path, description = "The job.")),
-    request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is available.", body = docs::JobReply, content_type = "application/openjobspec+json")),
-)]
-pub(crate) async fn retry_for_admins(
-    State(app): State<Shared>,
-    Segment(id): Segment,
-    tenant: Tenant,
-    operator: Operator,
-    JsonBytes(body): JsonBytes,
-) -> Answer {
-    again(&app, &id, &tenant, &operator, &body).await
-}
-
-async fn again(app: &App, id: &str, tenant: &Tenant, operator: &Operator, body: &[u8]) -> Answer {
     let now = app.api.clock.now();
-    let anew = overrides(&Fields::read_if_any(body)?, now)?;
-    let job_id = JobId::from(id);
-    let missing = || OjsError::not_found("dead letter", id);
+    let anew = overrides(&Fields::read_if_any(&body)?, now)?;
+    let job_id = JobId::from(id.as_str());
+    let missing = || OjsError::not_found("dead letter", &id);
     match app.api.store.operate.retry(&job_id, tenant.name(), true, anew, now).await? {
         ActionOutcome::Done { previous } => {
-            operator.did("dead_letter.retry", id, &format!("available, was {previous}"));
+            operator.did("dead_letter.retry", &id, &format!("available, was {previous}"));
             let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
             Ok(reply::ok(&job_reply(&job)))
         }
-        ActionOutcome::Forked => Err(super::forked(id).into()),
-        ActionOutcome::HasFurtherInputs => Err(super::has_further_inputs(id).into()),
+        ActionOutcome::Forked => Err(super::forked(&id).into()),
+        ActionOutcome::HasFurtherInputs => Err(super::has_further_inputs(&id).into()),
         ActionOutcome::NotUnique(other) => Err(OjsError::not_unique(other.as_str()).into()),
         ActionOutcome::Refused(_) | ActionOutcome::NotFound => Err(missing().into()),
     }

@@ -5,7 +5,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -26,7 +25,7 @@ pub(crate) struct Stats {
     get, path = "/ojs/v1/admin/stats", operation_id = "admin_stats", tag = "admin",
     security(("tenant" = ["viewer"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's jobs.")),
-    responses((status = 200, description = "The counts.", body = Stats, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The counts.", body = Stats)),
 )]
 pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
     let (store, now) = (&app.api.store, app.api.clock.now());
@@ -39,5 +38,5 @@ pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
         throughput: Throughput::of(&store.operate.ended(tenant.name(), lately).await?),
         uptime_seconds: now.since(app.started_at) / 1000,
     };
-    Ok(reply::json(StatusCode::OK, &stats))
+    Ok(reply::ok(&stats))
 }

@@ -4,7 +4,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use turnstone_domain::{JobState, Timestamp};
@@ -51,7 +50,7 @@ pub(crate) struct History {
         ("queue" = Option<String>, Query, description = "Only of this queue."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's jobs."),
     ),
-    responses((status = 200, description = "The hours.", body = History, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The hours.", body = History)),
 )]
 pub(crate) async fn history(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let hours = params.number("hours", 24, 1, MOST_HOURS)?;
@@ -63,7 +62,7 @@ pub(crate) async fn history(State(app): State<Shared>, tenant: Tenant, params: P
     };
     let queue = params.text("queue");
     let counted = counted.into_iter().filter(|count| queue.is_none_or(|queue| count.queue == queue));
-    Ok(reply::json(StatusCode::OK, &History { items: by_hour(counted), since: since.to_rfc3339() }))
+    Ok(reply::ok(&History { items: by_hour(counted), since: since.to_rfc3339() }))
 }
 
 fn by_hour(counted: impl Iterator<Item = HourlyCount>) -> Vec<Hour> {

@@ -95,7 +95,7 @@ pub(super) struct ForgottenTenant {
         ("id" = String, Path, description = "The tenant."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The same tenant, if it is sent."),
     ),
-    responses((status = 200, description = "The tenant.", body = TenantDetail, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The tenant.", body = TenantDetail)),
 )]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     checked(&id, &tenant)?;
@@ -107,8 +107,8 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     put, path = "/ojs/v1/admin/tenants/{id}", operation_id = "admin_put_tenant", tag = "admin",
     security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The tenant.")),
-    request_body(content = TenantRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The tenant.", body = TenantDetail, content_type = "application/openjobspec+json")),
+    request_body = TenantRequest,
+    responses((status = 200, description = "The tenant.", body = TenantDetail)),
 )]
 pub(crate) async fn put(
     State(app): State<Shared>,
@@ -127,8 +127,8 @@ pub(crate) async fn put(
     put, path = "/ojs/v1/admin/tenants/{id}/limits", tag = "admin",
     security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The tenant.")),
-    request_body(content = LimitsRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The tenant.", body = TenantDetail, content_type = "application/openjobspec+json")),
+    request_body = LimitsRequest,
+    responses((status = 200, description = "The tenant.", body = TenantDetail)),
 )]
 pub(crate) async fn put_limits(
     State(app): State<Shared>,
@@ -144,8 +144,7 @@ pub(crate) async fn put_limits(
     delete, path = "/ojs/v1/admin/tenants/{id}", operation_id = "admin_delete_tenant", tag = "admin",
     security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The tenant.")),
-    responses((status = 200, description = "It has no limits.", body = ForgottenTenant,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "It has no limits.", body = ForgottenTenant)),
 )]
 pub(crate) async fn forget(State(app): State<Shared>, Segment(id): Segment, operator: Operator) -> Answer {
     if !app.api.store.tenants.forget_limits(&id).await? {
@@ -175,7 +174,7 @@ pub(crate) async fn forget(State(app): State<Shared>, Segment(id): Segment, oper
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The jobs.", body = docs::JobPage, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The jobs.", body = docs::JobPage)),
 )]
 pub(crate) async fn jobs(
     State(app): State<Shared>,

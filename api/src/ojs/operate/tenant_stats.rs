@@ -5,7 +5,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
@@ -29,7 +28,7 @@ pub(crate) struct TenantStats {
         ("id" = String, Path, description = "The tenant."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The same tenant, if it is sent."),
     ),
-    responses((status = 200, description = "The counts.", body = TenantStats, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The counts.", body = TenantStats)),
 )]
 pub(crate) async fn stats(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     if tenant.name().is_some_and(|name| name != id) {
@@ -46,5 +45,5 @@ pub(crate) async fn stats(State(app): State<Shared>, Segment(id): Segment, tenan
         jobs,
         throughput,
     };
-    Ok(reply::json(StatusCode::OK, &stats))
+    Ok(reply::ok(&stats))
 }

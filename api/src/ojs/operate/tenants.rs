@@ -2,16 +2,16 @@
 
 use crate::api::Shared;
 use crate::docs;
+use crate::ojs::queues::list_queues::PagePosition;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
 use turnstone_store::TenantTotal;
 use utoipa::ToSchema;
 
 /// A tenant that has jobs.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct TenantItem {
     id: String,
     tenant_id: String,
@@ -23,11 +23,11 @@ pub(crate) struct TenantItem {
 }
 
 /// Tenants, by name.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(crate) struct TenantPage {
     items: Vec<TenantItem>,
-    pagination: docs::Pagination,
+    #[schema(value_type = docs::Pagination)]
+    pagination: PagePosition,
 }
 
 /// Lists tenants that have jobs, by name.
@@ -39,23 +39,23 @@ pub(crate) struct TenantPage {
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this one."),
     ),
-    responses((status = 200, description = "The tenants.", body = TenantPage, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The tenants.", body = TenantPage)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let (page, slice) = params.page()?;
     let (tenants, total) = app.api.store.operate.tenants(tenant.name(), slice).await?;
-    let items: Vec<Value> = tenants.iter().map(item).collect();
-    Ok(reply::ok(
-        &json!({"items": items, "pagination": {"total": total, "page": page, "per_page": slice.limit}}),
-    ))
+    let items = tenants.into_iter().map(TenantItem::from).collect();
+    Ok(reply::ok(&TenantPage { items, pagination: PagePosition { total, page, per_page: slice.limit } }))
 }
 
-fn item(tenant: &TenantTotal) -> Value {
-    json!({
-        "id": tenant.tenant,
-        "tenant_id": tenant.tenant,
-        "total_jobs": tenant.jobs,
-        "unfinished_jobs": tenant.unfinished,
-        "last_job_at": tenant.last_at.to_rfc3339(),
-    })
+impl From<TenantTotal> for TenantItem {
+    fn from(tenant: TenantTotal) -> Self {
+        Self {
+            id: tenant.tenant.clone(),
+            tenant_id: tenant.tenant,
+            total_jobs: tenant.jobs,
+            unfinished_jobs: tenant.unfinished,
+            last_job_at: tenant.last_at.to_rfc3339(),
+        }
+    }
 }

@@ -4,7 +4,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Params;
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use turnstone_domain::Timestamp;
 use turnstone_store::{Directive, WorkerBeat, WorkerKind, WorkerState};
@@ -73,7 +72,7 @@ pub(crate) struct WorkerPlace {
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The workers.", body = WorkerPage, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The workers.", body = WorkerPage)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, params: Params) -> Answer {
     let (page, slice) = params.page()?;
@@ -84,7 +83,7 @@ pub(crate) async fn list(State(app): State<Shared>, params: Params) -> Answer {
     let part = workers.iter().skip(slice.offset as usize).take(slice.limit as usize);
     let items = part.map(|worker| item(worker, now)).collect();
     let pagination = WorkerPlace { total, page, per_page: slice.limit };
-    Ok(reply::json(StatusCode::OK, &WorkerPage { items, summary, pagination }))
+    Ok(reply::ok(&WorkerPage { items, summary, pagination }))
 }
 
 fn state_of(worker: &WorkerBeat, now: Timestamp) -> &'static str {

@@ -7,7 +7,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment};
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use turnstone_ojs::Fields;
 use utoipa::ToSchema;
@@ -49,8 +48,8 @@ pub(super) struct Backpressure {
     put, path = "/ojs/v1/admin/queues/{name}/config", tag = "queues",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    request_body(content = QueueConfig, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is set.", body = QueueDetail, content_type = "application/openjobspec+json")),
+    request_body = QueueConfig,
+    responses((status = 200, description = "It is set.", body = QueueDetail)),
 )]
 pub(crate) async fn configure(
     State(app): State<Shared>,
@@ -64,5 +63,5 @@ pub(crate) async fn configure(
     let counted = queues.counts(std::slice::from_ref(&name), None).await?;
     let counts = Counts::of(&name, &counted);
     let known = queues.queue(&name).await?;
-    Ok(reply::json(StatusCode::OK, &detail(name, known, counts)))
+    Ok(reply::ok(&detail(name, known, counts)))
 }

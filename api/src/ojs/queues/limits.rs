@@ -6,7 +6,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Params, Segment, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::Timestamp;
@@ -123,7 +122,7 @@ pub(super) struct LimitRequest {
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
         ("offset" = Option<u32>, Query, description = "After this many."),
     ),
-    responses((status = 200, description = "The limits.", body = LimitList, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The limits.", body = LimitList)),
 )]
 pub(crate) async fn list_limits(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let page =
@@ -132,13 +131,13 @@ pub(crate) async fn list_limits(State(app): State<Shared>, tenant: Tenant, param
     let pagination = Slice::of(total, page, limits.len());
     let now = app.api.clock.now();
     let rate_limits = limits.into_iter().map(|limit| LimitReply::of(limit, now)).collect();
-    Ok(reply::json(StatusCode::OK, &LimitList { rate_limits, pagination }))
+    Ok(reply::ok(&LimitList { rate_limits, pagination }))
 }
 
 async fn reply(app: &Shared, tenant: &Tenant, key: &str) -> Answer {
     let found = app.api.store.queues.limit(tenant.name(), key).await?;
     let limit = found.ok_or_else(|| OjsError::not_found("rate limit", key))?;
-    Ok(reply::json(StatusCode::OK, &LimitReply::of(limit, app.api.clock.now())))
+    Ok(reply::ok(&LimitReply::of(limit, app.api.clock.now())))
 }
 
 /// Shows a limit. It is known as soon as a job that names it was accepted.
@@ -146,7 +145,7 @@ async fn reply(app: &Shared, tenant: &Tenant, key: &str) -> Answer {
     get, path = "/ojs/v1/rate-limits/{key}", tag = "queues",
     security(("tenant" = ["viewer"])),
     params(("key" = String, Path, description = "The key.", example = "stripe")),
-    responses((status = 200, description = "The limit.", body = LimitReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The limit.", body = LimitReply)),
 )]
 pub(crate) async fn show_limit(State(app): State<Shared>, tenant: Tenant, Segment(key): Segment) -> Answer {
     reply(&app, &tenant, &key).await
@@ -157,8 +156,8 @@ pub(crate) async fn show_limit(State(app): State<Shared>, tenant: Tenant, Segmen
     put, path = "/ojs/v1/rate-limits/{key}", tag = "queues",
     security(("tenant" = ["operator"])),
     params(("key" = String, Path, description = "The key.", example = "stripe")),
-    request_body(content = LimitRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It stands.", body = LimitReply, content_type = "application/openjobspec+json")),
+    request_body = LimitRequest,
+    responses((status = 200, description = "It stands.", body = LimitReply)),
 )]
 pub(crate) async fn override_limit(
     State(app): State<Shared>,
@@ -176,8 +175,7 @@ pub(crate) async fn override_limit(
     delete, path = "/ojs/v1/rate-limits/{key}", tag = "queues",
     security(("tenant" = ["operator"])),
     params(("key" = String, Path, description = "The key.", example = "stripe")),
-    responses((status = 200, description = "The limit that jobs name counts.", body = LimitReply,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The limit that jobs name counts.", body = LimitReply)),
 )]
 pub(crate) async fn restore_limit(
     State(app): State<Shared>,

@@ -5,7 +5,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use turnstone_domain::JobState;
 use turnstone_store::Page;
@@ -45,7 +44,7 @@ impl Slice {
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
         ("offset" = Option<u32>, Query, description = "After this many."),
     ),
-    responses((status = 200, description = "The queues.", body = QueueList, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The queues.", body = QueueList)),
 )]
 pub(crate) async fn list_queues(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let page =
@@ -53,7 +52,7 @@ pub(crate) async fn list_queues(State(app): State<Shared>, tenant: Tenant, param
     let (queues, total) = app.api.store.queues.page(tenant.name(), page).await?;
     let pagination = Slice::of(total, page, queues.len());
     let queues = queues.iter().map(|queue| Brief::of(queue.name.clone(), Some(queue))).collect();
-    Ok(reply::json(StatusCode::OK, &QueueList { queues, pagination }))
+    Ok(reply::ok(&QueueList { queues, pagination }))
 }
 
 /// Queues with their jobs.
@@ -106,10 +105,10 @@ pub(super) struct CountedQueue {
 
 /// The position of a page in its list.
 #[derive(Serialize, ToSchema)]
-pub(super) struct PagePosition {
-    pub(super) total: u64,
-    pub(super) page: u32,
-    pub(super) per_page: u32,
+pub(in crate::ojs) struct PagePosition {
+    pub(in crate::ojs) total: u64,
+    pub(in crate::ojs) page: u32,
+    pub(in crate::ojs) per_page: u32,
 }
 
 /// Lists queues by name, with the jobs of each per state. A tenant sees its own.
@@ -120,7 +119,7 @@ pub(super) struct PagePosition {
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The queues.", body = CountedQueues, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The queues.", body = CountedQueues)),
 )]
 pub(crate) async fn list_all(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let (page, slice) = params.page()?;
@@ -145,5 +144,5 @@ pub(crate) async fn list_all(State(app): State<Shared>, tenant: Tenant, params: 
         })
         .collect();
     let pagination = PagePosition { total, page, per_page: slice.limit };
-    Ok(reply::json(StatusCode::OK, &CountedQueues { items, pagination }))
+    Ok(reply::ok(&CountedQueues { items, pagination }))
 }

@@ -8,7 +8,6 @@ use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::Segment;
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
@@ -29,7 +28,7 @@ pub(super) struct PausedQueue {
     post, path = "/ojs/v1/queues/{name}/pause", operation_id = "pause_queue", tag = "queues",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "It is paused.", body = PausedQueue, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "It is paused.", body = PausedQueue)),
 )]
 pub(crate) async fn pause(State(app): State<Shared>, Segment(name): Segment) -> Answer {
     set(&app, name, true).await
@@ -40,7 +39,7 @@ pub(crate) async fn pause(State(app): State<Shared>, Segment(name): Segment) -> 
     post, path = "/ojs/v1/queues/{name}/resume", operation_id = "resume_queue", tag = "queues",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "It is not paused.", body = PausedQueue, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "It is not paused.", body = PausedQueue)),
 )]
 pub(crate) async fn resume(State(app): State<Shared>, Segment(name): Segment) -> Answer {
     set(&app, name, false).await
@@ -52,9 +51,8 @@ pub(crate) async fn resume(State(app): State<Shared>, Segment(name): Segment) ->
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses(
-        (status = 200, description = "It is paused.", body = PausedQueue, content_type = "application/openjobspec+json"),
-        (status = 404, description = "No queue has this name.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is paused.", body = PausedQueue),
+        (status = 404, description = "No queue has this name.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn pause_as_admin(State(app): State<Shared>, Segment(name): Segment) -> Answer {
@@ -68,9 +66,8 @@ pub(crate) async fn pause_as_admin(State(app): State<Shared>, Segment(name): Seg
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses(
-        (status = 200, description = "It is not paused.", body = PausedQueue, content_type = "application/openjobspec+json"),
-        (status = 404, description = "No queue has this name.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is not paused.", body = PausedQueue),
+        (status = 404, description = "No queue has this name.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn resume_as_admin(State(app): State<Shared>, Segment(name): Segment) -> Answer {
@@ -84,7 +81,7 @@ async fn set(app: &App, name: String, paused: bool) -> Answer {
     let known = app.api.store.queues.queue(&name).await?;
     let queue = Brief::of(name.clone(), known.as_ref());
     let status = super::counts::status(paused);
-    Ok(reply::json(StatusCode::OK, &PausedQueue { queue, name, paused, status }))
+    Ok(reply::ok(&PausedQueue { queue, name, paused, status }))
 }
 
 /// Refuses an unknown queue: a misspelt name would pause nothing.

@@ -100,10 +100,10 @@ pub(super) struct QueueShare {
     put, path = "/ojs/v1/admin/pools/{name}", tag = "queues",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The pool.", example = "tenants")),
-    request_body(content = PoolRequest, content_type = "application/openjobspec+json"),
+    request_body = PoolRequest,
     responses(
-        (status = 200, description = "It is set.", body = PoolReply, content_type = "application/openjobspec+json"),
-        (status = 201, description = "It is new.", body = PoolReply, content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is set.", body = PoolReply),
+        (status = 201, description = "It is new.", body = PoolReply),
     ),
 )]
 pub(crate) async fn put_pool(
@@ -122,12 +122,12 @@ pub(crate) async fn put_pool(
 #[utoipa::path(
     get, path = "/ojs/v1/admin/pools", tag = "queues",
     security(("fleet" = ["viewer"])),
-    responses((status = 200, description = "The pools.", body = PoolList, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The pools.", body = PoolList)),
 )]
 pub(crate) async fn list_pools(State(app): State<Shared>) -> Answer {
     let pools = app.api.store.queues.pools(None).await?;
     let pools = pools.into_iter().map(|pool| pool.config).collect();
-    Ok(reply::json(StatusCode::OK, &PoolList { pools }))
+    Ok(reply::ok(&PoolList { pools }))
 }
 
 /// Shows a pool.
@@ -135,19 +135,19 @@ pub(crate) async fn list_pools(State(app): State<Shared>) -> Answer {
     get, path = "/ojs/v1/admin/pools/{name}", tag = "queues",
     security(("fleet" = ["viewer"])),
     params(("name" = String, Path, description = "The pool.", example = "tenants")),
-    responses((status = 200, description = "The pool.", body = PoolReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The pool.", body = PoolReply)),
 )]
 pub(crate) async fn show_pool(State(app): State<Shared>, Segment(name): Segment) -> Answer {
     let found = app.api.store.queues.pools(Some(&name)).await?.pop();
     let pool = found.ok_or_else(|| OjsError::not_found("pool", &name))?;
-    Ok(reply::json(StatusCode::OK, &PoolReply { pool: pool.config }))
+    Ok(reply::ok(&PoolReply { pool: pool.config }))
 }
 
 /// The shares of the queues of pools, as counted in the transactions of the claims.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/scheduling/stats", tag = "queues",
     security(("fleet" = ["viewer"])),
-    responses((status = 200, description = "The shares.", body = SchedulingStats, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The shares.", body = SchedulingStats)),
 )]
 pub(crate) async fn scheduling_stats(State(app): State<Shared>) -> Answer {
     let shares = app.api.store.queues.shares().await?;
@@ -182,7 +182,7 @@ pub(crate) async fn scheduling_stats(State(app): State<Shared>) -> Answer {
         since: shares.iter().map(|share| share.since).min().map(|at| at.to_rfc3339()),
         until: app.api.clock.now().to_rfc3339(),
     };
-    Ok(reply::json(StatusCode::OK, &SchedulingStats { stats, queues, window }))
+    Ok(reply::ok(&SchedulingStats { stats, queues, window }))
 }
 
 /// Returns the effective weight.

@@ -33,11 +33,10 @@ pub(super) struct QueueRequest {
     put, path = "/ojs/v1/queues/{name}", tag = "queues",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "receipts")),
-    request_body(content = QueueRequest, content_type = "application/openjobspec+json"),
+    request_body = QueueRequest,
     responses(
-        (status = 200, description = "It is set.", body = QueueDetail, content_type = "application/openjobspec+json"),
-        (status = 201, description = "It is set, and the queue is new.", body = QueueDetail,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is set.", body = QueueDetail),
+        (status = 201, description = "It is set, and the queue is new.", body = QueueDetail),
     ),
 )]
 pub(crate) async fn put_queue(

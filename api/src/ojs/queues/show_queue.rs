@@ -6,7 +6,6 @@ use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_store::Queue;
@@ -23,12 +22,12 @@ pub(super) struct QueueReply {
     get, path = "/ojs/v1/queues/{name}", tag = "queues",
     security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "The queue.", body = QueueReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The queue.", body = QueueReply)),
 )]
 pub(crate) async fn show_queue(State(app): State<Shared>, _tenant: Tenant, Segment(name): Segment) -> Answer {
     queue_name(&name)?;
     let known = app.api.store.queues.queue(&name).await?;
-    Ok(reply::json(StatusCode::OK, &QueueReply { queue: Brief::of(name, known.as_ref()) }))
+    Ok(reply::ok(&QueueReply { queue: Brief::of(name, known.as_ref()) }))
 }
 
 /// The jobs of a queue, in two shapes: for clients of the conformance cases, and for those of the binding.
@@ -70,7 +69,7 @@ pub(super) struct Depths {
     get, path = "/ojs/v1/queues/{name}/stats", tag = "queues",
     security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "The counts.", body = QueueStats, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The counts.", body = QueueStats)),
 )]
 pub(crate) async fn queue_stats(State(app): State<Shared>, tenant: Tenant, Segment(name): Segment) -> Answer {
     queue_name(&name)?;
@@ -87,7 +86,7 @@ pub(crate) async fn queue_stats(State(app): State<Shared>, tenant: Tenant, Segme
         },
         computed_at: app.api.clock.now().to_rfc3339(),
     };
-    Ok(reply::json(StatusCode::OK, &stats))
+    Ok(reply::ok(&stats))
 }
 
 async fn counted(app: &App, name: &str, tenant: Option<&str>) -> Result<(Option<Queue>, Counts), Failure> {
@@ -126,7 +125,7 @@ pub(super) struct QueueDetail {
     get, path = "/ojs/v1/admin/queues/{name}", tag = "queues",
     security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "The queue.", body = QueueDetail, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The queue.", body = QueueDetail)),
 )]
 pub(crate) async fn queue_detail(
     State(app): State<Shared>,
@@ -135,7 +134,7 @@ pub(crate) async fn queue_detail(
 ) -> Answer {
     queue_name(&name)?;
     let (known, counts) = counted(&app, &name, tenant.name()).await?;
-    Ok(reply::json(StatusCode::OK, &detail(name, known, counts)))
+    Ok(reply::ok(&detail(name, known, counts)))
 }
 
 /// Returns a queue; an unused one is empty and has no settings.

@@ -1,16 +1,16 @@
 //! `/ojs/v1/schemas`: the registry as its specification defines it (OJS schema registry §10), over the same schemas as
 //! `/ojs/v1/admin/schemas`.
 
-use super::{ArgsSchema, ArgsSchemas, list_schemas, missing, named, shown};
+use super::{ArgsSchema, missing, named};
 use crate::api::{App, Shared};
 use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segment, Segments};
 use axum::extract::State;
 use axum::http::StatusCode;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::schema::RegisteredSchema;
-use turnstone_domain::{RawJson, RawObject};
 use turnstone_ojs::{Fields, OjsError, schema_version_of};
 use utoipa::ToSchema;
 
@@ -30,53 +30,48 @@ pub(super) struct PostedSchema {
 }
 
 /// A schema, wrapped.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(super) struct WrappedSchema {
-    schema: ArgsSchema,
+    #[schema(value_type = ArgsSchema)]
+    schema: TypedSchema,
     job_type: String,
+    #[serde(rename = "type")]
+    same_type: String,
     version: i64,
 }
 
+/// A schema that names its job type in both ways.
+#[derive(Serialize)]
+struct TypedSchema {
+    #[serde(flatten)]
+    schema: ArgsSchema,
+    job_type: String,
+}
+
 /// Versions, the newest first.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(super) struct ListedVersions {
     job_type: String,
     versions: Vec<ListedVersion>,
 }
 
 /// A version without its schema.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(super) struct ListedVersion {
     version: i64,
-    mode: String,
+    mode: &'static str,
     created_at: String,
     is_latest: bool,
-}
-
-/// Lists all schemas by job type, the newest version first.
-#[utoipa::path(
-    get, path = "/ojs/v1/schemas", operation_id = "list_schemas_for_clients", tag = "schemas",
-    security(("tenant" = ["viewer"])),
-    responses((status = 200, description = "The schemas.", body = ArgsSchemas,
-               content_type = "application/openjobspec+json")),
-)]
-pub(crate) async fn list(app: State<Shared>) -> Answer {
-    list_schemas::list_schemas(app).await
 }
 
 /// Registers a version of the schema of a job type's arguments.
 #[utoipa::path(
     post, path = "/ojs/v1/schemas", operation_id = "register_schema", tag = "schemas",
     security(("fleet" = ["operator"])),
-    request_body(content = PostedSchema, content_type = "application/openjobspec+json"),
+    request_body = PostedSchema,
     responses(
-        (status = 201, description = "It is registered.", body = WrappedSchema,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "This version is registered already.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 201, description = "It is registered.", body = WrappedSchema),
+        (status = 409, description = "This version is registered already.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn register(State(app): State<Shared>, JsonBytes(bytes): JsonBytes) -> Answer {
@@ -89,7 +84,7 @@ pub(crate) async fn register(State(app): State<Shared>, JsonBytes(bytes): JsonBy
         OjsError::invalid_request("version", "must be a whole number from 1, also written as 2.0 or 2.0.0")
     })?;
     let schema = super::register::take(&app, &fields, job_type, version).await?;
-    Ok(reply::json(StatusCode::CREATED, &wrapped(&schema)))
+    Ok(reply::json(StatusCode::CREATED, &WrappedSchema::from(&schema)))
 }
 
 /// The latest version of the schema of a job type.
@@ -97,13 +92,12 @@ pub(crate) async fn register(State(app): State<Shared>, JsonBytes(bytes): JsonBy
     get, path = "/ojs/v1/schemas/{type}", operation_id = "latest_schema", tag = "schemas",
     security(("tenant" = ["viewer"])),
     params(("type" = String, Path, description = "The job type.")),
-    responses((status = 200, description = "The schema.", body = WrappedSchema,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schema.", body = WrappedSchema)),
 )]
 pub(crate) async fn latest(State(app): State<Shared>, Segment(job_type): Segment) -> Answer {
     let schema = found(&app, &job_type, None).await?.into_iter().next();
     let schema = schema.ok_or_else(|| missing(&job_type, None))?;
-    Ok(reply::ok(&wrapped(&schema)))
+    Ok(reply::ok(&WrappedSchema::from(&schema)))
 }
 
 /// The versions of the schema of a job type, the newest first.
@@ -111,23 +105,17 @@ pub(crate) async fn latest(State(app): State<Shared>, Segment(job_type): Segment
     get, path = "/ojs/v1/schemas/{type}/versions", operation_id = "list_schema_versions", tag = "schemas",
     security(("tenant" = ["viewer"])),
     params(("type" = String, Path, description = "The job type.")),
-    responses((status = 200, description = "The versions.", body = ListedVersions,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The versions.", body = ListedVersions)),
 )]
 pub(crate) async fn versions(State(app): State<Shared>, Segment(job_type): Segment) -> Answer {
     let schemas = found(&app, &job_type, None).await?;
-    let listed = schemas.iter().enumerate().map(|(at, schema)| {
-        let mut out = RawObject::new();
-        out.insert("version", schema.version);
-        out.insert("mode", schema.mode.as_str());
-        out.insert("created_at", schema.created_at.to_rfc3339());
-        out.insert("is_latest", at == 0);
-        out
+    let listed = schemas.iter().enumerate().map(|(at, schema)| ListedVersion {
+        version: schema.version,
+        mode: schema.mode.as_str(),
+        created_at: schema.created_at.to_rfc3339(),
+        is_latest: at == 0,
     });
-    let mut out = RawObject::new();
-    out.insert("versions", RawJson::list(&listed.collect::<Vec<_>>()));
-    out.insert("job_type", job_type);
-    Ok(reply::ok(&out))
+    Ok(reply::ok(&ListedVersions { versions: listed.collect(), job_type }))
 }
 
 /// One version of the schema of a job type.
@@ -138,14 +126,13 @@ pub(crate) async fn versions(State(app): State<Shared>, Segment(job_type): Segme
         ("type" = String, Path, description = "The job type."),
         ("version" = String, Path, description = "A whole number, also written as 2.0 or 2.0.0."),
     ),
-    responses((status = 200, description = "The schema.", body = WrappedSchema,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schema.", body = WrappedSchema)),
 )]
 pub(crate) async fn version(State(app): State<Shared>, segments: Segments) -> Answer {
     let (job_type, version) = named(segments)?;
     let schema = found(&app, &job_type, Some(version)).await?.into_iter().next();
     let schema = schema.ok_or_else(|| missing(&job_type, Some(version)))?;
-    Ok(reply::ok(&wrapped(&schema)))
+    Ok(reply::ok(&WrappedSchema::from(&schema)))
 }
 
 /// Removes a version of the schema of a job type.
@@ -156,8 +143,7 @@ pub(crate) async fn version(State(app): State<Shared>, segments: Segments) -> An
         ("type" = String, Path, description = "The job type."),
         ("version" = String, Path, description = "A whole number, also written as 2.0 or 2.0.0."),
     ),
-    responses((status = 200, description = "The schema as it was.", body = ArgsSchema,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schema as it was.", body = ArgsSchema)),
 )]
 pub(crate) async fn remove(app: State<Shared>, segments: Segments) -> Answer {
     super::remove::remove(app, segments).await
@@ -169,14 +155,14 @@ async fn found(app: &App, job_type: &str, version: Option<i64>) -> Result<Vec<Re
     if schemas.is_empty() { Err(missing(job_type, version)) } else { Ok(schemas) }
 }
 
-/// Returns a schema in the registry's wrapper, with its type and version beside.
-fn wrapped(schema: &RegisteredSchema) -> RawObject {
-    let mut inner = shown(schema);
-    inner.insert("job_type", schema.job_type.as_str());
-    let mut out = RawObject::new();
-    out.insert("schema", inner);
-    out.insert("job_type", schema.job_type.as_str());
-    out.insert("type", schema.job_type.as_str());
-    out.insert("version", schema.version);
-    out
+impl From<&RegisteredSchema> for WrappedSchema {
+    fn from(schema: &RegisteredSchema) -> Self {
+        let job_type = schema.job_type.clone();
+        Self {
+            schema: TypedSchema { schema: schema.into(), job_type: job_type.clone() },
+            same_type: job_type.clone(),
+            job_type,
+            version: schema.version,
+        }
+    }
 }

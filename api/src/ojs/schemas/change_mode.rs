@@ -1,13 +1,11 @@
 //! `PATCH /ojs/v1/admin/schemas/{type}` and `/{version}` with `{"mode"}`: the treatment of jobs that do not match.
 
 use super::register::mode;
-use super::{ArgsSchema, ArgsSchemaVersions, SchemaMode, list, missing, named, shown};
+use super::{ArgsSchema, ArgsSchemaVersions, SchemaMode, missing, named};
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segment, Segments};
 use axum::extract::State;
-use axum::http::StatusCode;
-use turnstone_domain::RawObject;
 use turnstone_domain::schema::RegisteredSchema;
 use turnstone_ojs::Fields;
 
@@ -16,9 +14,8 @@ use turnstone_ojs::Fields;
     patch, path = "/ojs/v1/admin/schemas/{type}", tag = "schemas",
     security(("fleet" = ["operator"])),
     params(("type" = String, Path, description = "The job type.")),
-    request_body(content = SchemaMode, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The versions as they are now.", body = ArgsSchemaVersions,
-               content_type = "application/openjobspec+json")),
+    request_body = SchemaMode,
+    responses((status = 200, description = "The versions as they are now.", body = ArgsSchemaVersions)),
 )]
 pub(crate) async fn of_all(
     State(app): State<Shared>,
@@ -26,10 +23,7 @@ pub(crate) async fn of_all(
     JsonBytes(bytes): JsonBytes,
 ) -> Answer {
     let schemas = change(&app, &job_type, None, &bytes).await?;
-    let mut out = RawObject::new();
-    out.insert("type", job_type);
-    out.insert("versions", list(&schemas)?);
-    Ok(reply::json(StatusCode::OK, &out))
+    Ok(reply::ok(&ArgsSchemaVersions::of(job_type, &schemas)))
 }
 
 /// Sets the mode of one version of the schema of a job type.
@@ -40,9 +34,8 @@ pub(crate) async fn of_all(
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),
     ),
-    request_body(content = SchemaMode, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The schema as it is now.", body = ArgsSchema,
-               content_type = "application/openjobspec+json")),
+    request_body = SchemaMode,
+    responses((status = 200, description = "The schema as it is now.", body = ArgsSchema)),
 )]
 pub(crate) async fn of_one(
     State(app): State<Shared>,
@@ -52,7 +45,7 @@ pub(crate) async fn of_one(
     let (job_type, version) = named(segments)?;
     let schemas = change(&app, &job_type, Some(version), &bytes).await?;
     let schema = schemas.first().ok_or_else(|| missing(&job_type, Some(version)))?;
-    Ok(reply::json(StatusCode::OK, &shown(schema)))
+    Ok(reply::ok(&ArgsSchema::from(schema)))
 }
 
 async fn change(

@@ -1,38 +1,23 @@
 //! Schemas of arguments (OJS schema registry): register, show, change the mode, remove; and the check at enqueue.
 
 mod binding;
-mod book;
+pub(crate) mod book;
 mod change_mode;
 mod list_schemas;
 mod register;
 mod remove;
+pub(crate) mod routes;
 mod show_schema;
 mod versions;
 
-pub(crate) use book::SchemaBook;
-
-use crate::api::Shared;
 use crate::reply::Failure;
 use crate::request::Segments;
+use serde::Serialize;
 use serde_json::Value;
+use turnstone_domain::RawJson;
 use turnstone_domain::schema::RegisteredSchema;
-use turnstone_domain::{RawJson, RawObject};
 use turnstone_ojs::{OjsError, schema_version};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(list_schemas::list_schemas))
-        .routes(routes!(show_schema::latest, change_mode::of_all))
-        .routes(routes!(versions::versions))
-        .routes(routes!(register::register, show_schema::version, change_mode::of_one, remove::remove))
-        .routes(routes!(binding::list, binding::register))
-        .routes(routes!(binding::latest))
-        .routes(routes!(binding::versions))
-        .routes(routes!(binding::version, binding::remove))
-}
 
 /// Reads a version: a whole number, which may be written as `2.0` or `2.0.0`.
 fn version(text: &str) -> Result<i64, OjsError> {
@@ -56,54 +41,54 @@ fn missing(job_type: &str, version: Option<i64>) -> Failure {
     OjsError::not_found("schema", &id).into()
 }
 
-/// Returns a schema as clients see it.
-fn shown(schema: &RegisteredSchema) -> RawObject {
-    let mut out = RawObject::new();
-    out.insert("type", schema.job_type.as_str());
-    out.insert("version", schema.version);
-    out.insert("mode", schema.mode.as_str());
-    out.insert("schema", RawJson::from_text(schema.body.clone()).unwrap_or_else(|_| RawJson::null()));
-    out.insert("created_at", schema.created_at.to_rfc3339());
-    out
+impl From<&RegisteredSchema> for ArgsSchema {
+    fn from(schema: &RegisteredSchema) -> Self {
+        Self {
+            job_type: schema.job_type.clone(),
+            version: schema.version,
+            mode: schema.mode.as_str(),
+            schema: RawJson::from_text(schema.body.clone()).unwrap_or_else(|_| RawJson::null()),
+            created_at: schema.created_at.to_rfc3339(),
+        }
+    }
 }
 
-fn list(schemas: &[RegisteredSchema]) -> Result<RawJson, OjsError> {
-    let shown: Vec<RawObject> = schemas.iter().map(shown).collect();
-    let text = serde_json::to_string(&shown).and_then(RawJson::from_text);
-    text.map_err(|_| OjsError::internal("The schemas could not be written."))
+impl ArgsSchemaVersions {
+    fn of(job_type: String, schemas: &[RegisteredSchema]) -> Self {
+        Self { job_type, versions: schemas.iter().map(ArgsSchema::from).collect() }
+    }
 }
 
 /// A version of the schema of a job type.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Clone, Serialize, ToSchema)]
 struct ArgsSchema {
-    #[schema(rename = "type", example = "email.send")]
+    #[serde(rename = "type")]
+    #[schema(example = "email.send")]
     job_type: String,
     #[schema(example = 1)]
     version: i64,
     /// enforce, warn or off.
-    mode: String,
+    mode: &'static str,
     /// The schema of `args`.
-    schema: Value,
+    #[schema(value_type = Value)]
+    schema: RawJson,
     created_at: String,
 }
 
 /// Versions of the schema of a job type, the newest first.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct ArgsSchemaVersions {
-    #[schema(rename = "type")]
+    #[serde(rename = "type")]
     job_type: String,
     versions: Vec<ArgsSchema>,
 }
 
 /// All schemas by job type, the newest version first.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct ArgsSchemas {
     schemas: Vec<ArgsSchema>,
     items: Vec<ArgsSchema>,
-    count: u64,
+    count: usize,
 }
 
 /// A schema to be registered.

@@ -1,7 +1,7 @@
 //! `PUT /ojs/v1/admin/schemas/{type}/{version}`: a version is registered once, so that its meaning never changes for
 //! jobs that name it.
 
-use super::{ArgsSchema, NewArgsSchema, named, shown};
+use super::{ArgsSchema, NewArgsSchema, named};
 use crate::api::{App, Shared};
 use crate::blocking;
 use crate::docs;
@@ -21,12 +21,10 @@ use turnstone_ojs::{Fields, OjsError, check_job_type};
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),
     ),
-    request_body(content = NewArgsSchema, content_type = "application/openjobspec+json"),
+    request_body = NewArgsSchema,
     responses(
-        (status = 201, description = "It is registered.", body = ArgsSchema,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "This version is registered already.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 201, description = "It is registered.", body = ArgsSchema),
+        (status = 409, description = "This version is registered already.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn register(
@@ -36,7 +34,7 @@ pub(crate) async fn register(
 ) -> Answer {
     let (job_type, version) = named(segments)?;
     let schema = take(&app, &Fields::read(&bytes)?, job_type, version).await?;
-    Ok(reply::json(StatusCode::CREATED, &shown(&schema)))
+    Ok(reply::json(StatusCode::CREATED, &ArgsSchema::from(&schema)))
 }
 
 /// Checks a schema and registers it.

@@ -1,11 +1,10 @@
 //! `DELETE /ojs/v1/admin/schemas/{type}/{version}`: the version before becomes the latest.
 
-use super::{ArgsSchema, missing, named, shown};
+use super::{ArgsSchema, missing, named};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Segments;
 use axum::extract::State;
-use axum::http::StatusCode;
 
 /// Removes a version of the schema of a job type.
 #[utoipa::path(
@@ -15,8 +14,7 @@ use axum::http::StatusCode;
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),
     ),
-    responses((status = 200, description = "The schema as it was.", body = ArgsSchema,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schema as it was.", body = ArgsSchema)),
 )]
 pub(crate) async fn remove(State(app): State<Shared>, segments: Segments) -> Answer {
     let (job_type, version) = named(segments)?;
@@ -24,7 +22,7 @@ pub(crate) async fn remove(State(app): State<Shared>, segments: Segments) -> Ans
     let removed = app.api.store.schemas.remove(&job_type, version).await?;
     app.schemas.forget(&job_type);
     match schemas.first().filter(|_| removed) {
-        Some(schema) => Ok(reply::json(StatusCode::OK, &shown(schema))),
+        Some(schema) => Ok(reply::ok(&ArgsSchema::from(schema))),
         None => Err(missing(&job_type, Some(version))),
     }
 }

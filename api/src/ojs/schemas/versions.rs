@@ -1,28 +1,22 @@
 //! `GET /ojs/v1/admin/schemas/{type}/versions`.
 
-use super::{ArgsSchemaVersions, list, missing};
+use super::{ArgsSchemaVersions, missing};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Segment;
 use axum::extract::State;
-use axum::http::StatusCode;
-use turnstone_domain::RawObject;
 
 /// The versions of the schema of a job type, the newest first.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/schemas/{type}/versions", operation_id = "admin_list_schema_versions", tag = "schemas",
     security(("tenant" = ["viewer"])),
     params(("type" = String, Path, description = "The job type.")),
-    responses((status = 200, description = "The versions.", body = ArgsSchemaVersions,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The versions.", body = ArgsSchemaVersions)),
 )]
 pub(crate) async fn versions(State(app): State<Shared>, Segment(job_type): Segment) -> Answer {
     let schemas = app.api.store.schemas.schemas(Some(&job_type), None).await?;
     if schemas.is_empty() {
         return Err(missing(&job_type, None));
     }
-    let mut out = RawObject::new();
-    out.insert("type", job_type);
-    out.insert("versions", list(&schemas)?);
-    Ok(reply::json(StatusCode::OK, &out))
+    Ok(reply::ok(&ArgsSchemaVersions::of(job_type, &schemas)))
 }

@@ -1,6 +1,6 @@
 //! `GET /health` and `GET /ojs/v1/health`: the health of the server and its store (OJS HTTP binding §4.2).
 
-use crate::api::{App, Shared};
+use crate::api::Shared;
 use crate::probes;
 use axum::extract::State;
 use axum::response::Response;
@@ -37,30 +37,11 @@ pub(crate) struct BackendHealth {
     get, path = "/health", tag = "server",
     security(()),
     responses(
-        (status = 200, description = "Both are.", body = Health, content_type = "application/openjobspec+json"),
-        (status = 503, description = "The store does not answer.", body = Health,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "Both are.", body = Health),
+        (status = 503, description = "The store does not answer.", body = Health),
     ),
 )]
 pub(crate) async fn health(State(app): State<Shared>) -> Response {
-    answer(&app).await
-}
-
-/// The same under the prefix of the binding.
-#[utoipa::path(
-    get, path = "/ojs/v1/health", tag = "server",
-    security(()),
-    responses(
-        (status = 200, description = "Both are.", body = Health, content_type = "application/openjobspec+json"),
-        (status = 503, description = "The store does not answer.", body = Health,
-         content_type = "application/openjobspec+json"),
-    ),
-)]
-pub(crate) async fn health_v1(State(app): State<Shared>) -> Response {
-    answer(&app).await
-}
-
-async fn answer(app: &App) -> Response {
     let uptime_seconds = app.api.clock.now().since(app.started_at) / 1000;
     let health = |answers, latency_ms| {
         let status = if answers { "ok" } else { "unhealthy" };

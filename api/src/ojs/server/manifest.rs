@@ -3,7 +3,6 @@
 use crate::api::Shared;
 use crate::reply;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -114,8 +113,7 @@ pub(crate) struct Extension {
 #[utoipa::path(
     get, path = "/ojs/manifest", tag = "server",
     security(()),
-    responses((status = 200, description = "The manifest.", body = Manifest,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The manifest.", body = Manifest)),
 )]
 pub(crate) async fn manifest(State(app): State<Shared>) -> Response {
     let extension =
@@ -139,5 +137,5 @@ pub(crate) async fn manifest(State(app): State<Shared>) -> Response {
             experimental: EXPERIMENTAL.iter().map(extension).collect(),
         },
     };
-    reply::json(StatusCode::OK, &manifest)
+    reply::ok(&manifest)
 }

@@ -18,7 +18,7 @@ pub(crate) async fn metrics(State(app): State<Shared>) -> Answer {
     let Some(metrics) = &app.metrics else {
         return Err(OjsError::internal("Nothing is counted; the log of the start says why.").into());
     };
-    match metrics.text(&app).await {
+    match metrics.text(&app.api.store, app.api.clock.now()).await {
         Ok(text) => Ok(([(CONTENT_TYPE, "text/plain")], text).into_response()),
         Err(error) => {
             tracing::error!(%error, "metrics could not be written");

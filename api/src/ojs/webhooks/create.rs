@@ -35,11 +35,10 @@ pub(crate) struct New {
     post, path = "/ojs/v1/webhooks/subscriptions", operation_id = "create_webhook", tag = "webhooks",
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs are delivered.")),
-    request_body(content = New, content_type = "application/openjobspec+json"),
+    request_body = New,
     responses(
-        (status = 201, description = "It is made.", body = SubscriptionReply, content_type = "application/openjobspec+json"),
-        (status = 409, description = "The tenant has as many webhooks as it may have.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 201, description = "It is made.", body = SubscriptionReply),
+        (status = 409, description = "The tenant has as many webhooks as it may have.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {

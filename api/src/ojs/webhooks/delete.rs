@@ -5,7 +5,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -22,11 +21,11 @@ pub(crate) struct Deleted {
     delete, path = "/ojs/v1/webhooks/subscriptions/{id}", operation_id = "delete_webhook", tag = "webhooks",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
-    responses((status = 200, description = "It is gone.", body = Deleted, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "It is gone.", body = Deleted)),
 )]
 pub(crate) async fn delete(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     if app.api.store.webhooks.delete_webhook(&id, tenant.name()).await? {
-        Ok(reply::json(StatusCode::OK, &Deleted { deleted: true, id }))
+        Ok(reply::ok(&Deleted { deleted: true, id }))
     } else {
         Err(missing(&id).into())
     }

@@ -5,16 +5,16 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use turnstone_domain::webhook::DeliveryState;
 use turnstone_ojs::delivery_to_json;
 use turnstone_store::Page;
 use utoipa::ToSchema;
 
 /// The position of the part in the list.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = WebhookDeliveriesPart)]
-#[expect(dead_code, reason = "described, never built")]
 pub(crate) struct DeliveriesPage {
     total: u64,
     limit: u32,
@@ -25,11 +25,11 @@ pub(crate) struct DeliveriesPage {
 }
 
 /// Deliveries, newest first.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = WebhookDeliveries)]
-#[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Deliveries {
-    deliveries: Vec<Delivery>,
+    #[schema(value_type = Vec<Delivery>)]
+    deliveries: Vec<Map<String, Value>>,
     pagination: DeliveriesPage,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Deliveries {
         ("after" = Option<String>, Query, description = "After the delivery with this id: `next_after` of the part before."),
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
     ),
-    responses((status = 200, description = "A part of the list.", body = Deliveries, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "A part of the list.", body = Deliveries)),
 )]
 pub(crate) async fn deliveries(
     State(app): State<Shared>,
@@ -61,11 +61,10 @@ pub(crate) async fn deliveries(
         app.api.store.webhooks.deliveries(&webhook.id, state, one_more, params.after()).await?;
     let has_more = found.len() > page.limit as usize;
     found.truncate(page.limit as usize);
-    let next = found.last().filter(|_| has_more).map(|last| last.id.clone());
-    let shown: Vec<_> = found.iter().map(delivery_to_json).collect();
-    Ok(reply::ok(&json!({
-        "deliveries": shown,
-        "pagination": {"total": total, "limit": page.limit, "offset": page.offset, "has_more": has_more,
-                       "next_after": next},
-    })))
+    let next_after = found.last().filter(|_| has_more).map(|last| last.id.clone());
+    let (limit, offset) = (page.limit, page.offset);
+    Ok(reply::ok(&Deliveries {
+        deliveries: found.iter().map(delivery_to_json).collect(),
+        pagination: DeliveriesPage { total, limit, offset, has_more, next_after },
+    }))
 }

@@ -7,32 +7,22 @@ mod list;
 mod patch;
 mod redeliver;
 mod rotate_secret;
+pub(crate) mod routes;
 mod show;
 mod test;
 
-use crate::api::{App, Shared};
+use crate::api::App;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::ids::secret_bytes;
 use turnstone_domain::webhook::{SigningSecret, Webhook};
 use turnstone_domain::{Ids, RawObject};
 use turnstone_ojs::{OjsError, subscription_to_json};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(create::create, list::list))
-        .routes(routes!(show::show, patch::patch, delete::delete))
-        .routes(routes!(test::test))
-        .routes(routes!(rotate_secret::rotate_secret))
-        .routes(routes!(deliveries::deliveries))
-        .routes(routes!(redeliver::redeliver))
-}
 
 /// Returns the webhook with this id.
 async fn find(app: &App, id: &str, tenant: &Tenant) -> Result<Webhook, Failure> {
@@ -123,9 +113,9 @@ pub(crate) struct Delivery {
 }
 
 /// A delivery.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = WebhookDeliveryReply)]
-#[expect(dead_code, reason = "described, never built")]
 pub(crate) struct DeliveryReply {
-    delivery: Delivery,
+    #[schema(value_type = Delivery)]
+    delivery: Map<String, Value>,
 }

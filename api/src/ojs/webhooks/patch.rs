@@ -28,8 +28,8 @@ pub(crate) struct Change {
     patch, path = "/ojs/v1/webhooks/subscriptions/{id}", tag = "webhooks",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
-    request_body(content = Change, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is changed.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
+    request_body = Change,
+    responses((status = 200, description = "It is changed.", body = SubscriptionReply)),
 )]
 pub(crate) async fn patch(
     State(app): State<Shared>,

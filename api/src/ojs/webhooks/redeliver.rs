@@ -7,7 +7,6 @@ use crate::reply::{self, Answer};
 use crate::request::{Segments, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde_json::json;
 use turnstone_ojs::{OjsError, delivery_to_json};
 
 /// Sends a delivery again, in any state, with all its attempts.
@@ -18,7 +17,7 @@ use turnstone_ojs::{OjsError, delivery_to_json};
         ("id" = String, Path, description = "The subscription."),
         ("delivery" = String, Path, description = "The delivery."),
     ),
-    responses((status = 202, description = "It is on its way.", body = DeliveryReply, content_type = "application/openjobspec+json")),
+    responses((status = 202, description = "It is on its way.", body = DeliveryReply)),
 )]
 pub(crate) async fn redeliver(
     State(app): State<Shared>,
@@ -28,7 +27,9 @@ pub(crate) async fn redeliver(
     let webhook = find(&app, &id, &tenant).await?;
     let found = app.api.store.webhooks.redeliver(&webhook.id, &delivery, app.api.clock.now()).await?;
     match found {
-        Some(found) => Ok(reply::json(StatusCode::ACCEPTED, &json!({"delivery": delivery_to_json(&found)}))),
+        Some(found) => {
+            Ok(reply::json(StatusCode::ACCEPTED, &DeliveryReply { delivery: delivery_to_json(&found) }))
+        }
         None => Err(OjsError::not_found("delivery", &delivery).into()),
     }
 }

@@ -27,8 +27,8 @@ pub(crate) struct RotateSecretRequest {
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/rotate-secret", tag = "webhooks",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
-    request_body(content = Option<RotateSecretRequest>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The new secret signs.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
+    request_body = Option<RotateSecretRequest>,
+    responses((status = 200, description = "The new secret signs.", body = SubscriptionReply)),
 )]
 pub(crate) async fn rotate_secret(
     State(app): State<Shared>,

@@ -11,7 +11,7 @@ use axum::extract::State;
     get, path = "/ojs/v1/webhooks/subscriptions/{id}", operation_id = "show_webhook", tag = "webhooks",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The subscription.")),
-    responses((status = 200, description = "The subscription.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The subscription.", body = SubscriptionReply)),
 )]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let webhook = find(&app, &id, &tenant).await?;

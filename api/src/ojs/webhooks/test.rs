@@ -6,7 +6,7 @@ use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 use turnstone_domain::webhook::{Delivery, DeliveryState, NewDelivery};
 use turnstone_ojs::{OjsError, delivery_to_json, test_event};
 
@@ -15,7 +15,7 @@ use turnstone_ojs::{OjsError, delivery_to_json, test_event};
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/test", tag = "webhooks",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
-    responses((status = 202, description = "It is on its way.", body = DeliveryReply, content_type = "application/openjobspec+json")),
+    responses((status = 202, description = "It is on its way.", body = DeliveryReply)),
 )]
 pub(crate) async fn test(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let webhook = find(&app, &id, &tenant).await?;
@@ -50,5 +50,5 @@ pub(crate) async fn test(State(app): State<Shared>, Segment(id): Segment, tenant
         created_at: now,
         ended_at: None,
     };
-    Ok(reply::json(StatusCode::ACCEPTED, &json!({"delivery": delivery_to_json(&delivery)})))
+    Ok(reply::json(StatusCode::ACCEPTED, &DeliveryReply { delivery: delivery_to_json(&delivery) }))
 }

@@ -6,7 +6,7 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::{JobId, RawObject};
+use turnstone_domain::JobId;
 use turnstone_ojs::work::AckBody;
 use turnstone_ojs::{OjsError, job_to_json};
 use turnstone_store::{Report, ReportedEnd};
@@ -15,12 +15,10 @@ use turnstone_store::{Report, ReportedEnd};
 #[utoipa::path(
     post, path = "/ojs/v1/workers/ack", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body(content = shapes::Ack, content_type = "application/openjobspec+json"),
+    request_body = shapes::Ack,
     responses(
-        (status = 200, description = "The job is completed.", body = shapes::Acknowledged,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "The job is completed.", body = shapes::Acknowledged),
+        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn ack(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
@@ -34,12 +32,10 @@ pub(crate) async fn ack(State(app): State<Shared>, tenant: Tenant, JsonBytes(bod
     post, path = "/ojs/v1/jobs/{id}/ack", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body(content = shapes::Ack, content_type = "application/openjobspec+json"),
+    request_body = shapes::Ack,
     responses(
-        (status = 200, description = "The job is completed.", body = shapes::Acknowledged,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "The job is completed.", body = shapes::Acknowledged),
+        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn ack_job(
@@ -57,12 +53,12 @@ async fn complete(app: &App, job: JobId, tenant: Tenant, body: AckBody) -> Answe
     let report = Report { job: job.clone(), worker: body.worker, tenant: tenant.into_name(), end, at };
     let outcome = app.api.store.remote.report(report).await?;
     let job = outcome::done(outcome, &job, "cannot be acknowledged")?;
-    let mut reply = RawObject::new();
-    reply.insert("acknowledged", true);
-    reply.insert("id", job.id.as_str());
-    reply.insert("job_id", job.id.as_str());
-    reply.insert("state", job.state.as_str());
-    reply.insert("completed_at", job.ended_at.unwrap_or(at).to_rfc3339());
-    reply.insert("job", job_to_json(&job));
-    Ok(reply::ok(&reply))
+    Ok(reply::ok(&shapes::Acknowledged {
+        acknowledged: true,
+        id: job.id.to_string(),
+        job_id: job.id.to_string(),
+        state: job.state.as_str(),
+        completed_at: job.ended_at.unwrap_or(at).to_rfc3339(),
+        job: job_to_json(&job),
+    }))
 }

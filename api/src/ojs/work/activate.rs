@@ -15,10 +15,8 @@ use turnstone_ojs::job_reply;
     security(("tenant" = ["submitter"]), ("tenant" = ["worker"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
-        (status = 200, description = "It is available.", body = shapes::Activated,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "It does not wait, or waits for an answer to a review.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is available.", body = shapes::Activated),
+        (status = 409, description = "It does not wait, or waits for an answer to a review.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn activate(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {

@@ -11,17 +11,15 @@ use axum::extract::State;
 #[utoipa::path(
     post, path = "/ojs/v1/workers/beat", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body(content = shapes::Beat, content_type = "application/openjobspec+json"),
+    request_body = shapes::Beat,
     responses(
-        (status = 200, description = "The beat is known.", body = shapes::Beaten,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "One of Turnstone's own workers has this name.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "The beat is known.", body = shapes::Beaten),
+        (status = 409, description = "One of Turnstone's own workers has this name.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn beat(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
-    let (answer, mut reply) = heartbeat::hear(&app, tenant, &body).await?;
-    reply.insert("acknowledged", true);
-    reply.insert("state", answer.state.as_str());
-    Ok(reply::ok(&reply))
+    let (heard, state) = heartbeat::hear(&app, tenant, &body).await?;
+    let shapes::Heard { directive, jobs_extended, server_time, .. } = heard;
+    let state = state.as_str();
+    Ok(reply::ok(&shapes::Beaten { acknowledged: true, state, directive, jobs_extended, server_time }))
 }

@@ -1,45 +1,24 @@
 //! `POST /ojs/v1/workers/fetch` (OJS HTTP binding §5.4) and `POST /ojs/v1/jobs/fetch`, which is the same with a runtime.
 
 use super::shapes;
-use crate::api::{App, Shared};
+use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
-use turnstone_domain::{RawJson, RawObject};
 use turnstone_ojs::job_to_json;
 use turnstone_ojs::work::FetchBody;
 use turnstone_store::{ClaimRequest, DEFAULT_VISIBILITY_MS, JobKind};
 
-/// Gives plain jobs to a worker, the left queue first. No job is no error.
+/// Gives plain jobs to a worker, the left queue first. No job is no error. Jobs whose runtime tags the worker lacks are left
+/// for others.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/fetch", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body(content = shapes::Fetch, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The jobs, each active and reserved.", body = shapes::Fetched,
-               content_type = "application/openjobspec+json")),
+    request_body = shapes::Fetch,
+    responses((status = 200, description = "The jobs, each active and reserved.", body = shapes::Fetched)),
 )]
 pub(crate) async fn fetch(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
-    claim(&app, tenant, &body).await
-}
-
-/// The same; jobs whose runtime tags the worker lacks are left for others.
-#[utoipa::path(
-    post, path = "/ojs/v1/jobs/fetch", tag = "workers",
-    security(("tenant" = ["worker"])),
-    request_body(content = shapes::Fetch, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The jobs, each active and reserved.", body = shapes::Fetched,
-               content_type = "application/openjobspec+json")),
-)]
-pub(crate) async fn fetch_with_runtime(
-    State(app): State<Shared>,
-    tenant: Tenant,
-    JsonBytes(body): JsonBytes,
-) -> Answer {
-    claim(&app, tenant, &body).await
-}
-
-async fn claim(app: &App, tenant: Tenant, body: &[u8]) -> Answer {
-    let requested = FetchBody::read(body)?;
+    let requested = FetchBody::read(&body)?;
     let request = ClaimRequest {
         kind: JobKind::Plain,
         queues: requested.queues,
@@ -51,8 +30,5 @@ async fn claim(app: &App, tenant: Tenant, body: &[u8]) -> Answer {
         now: app.api.clock.now(),
     };
     let jobs = app.api.store.remote.fetch(request).await?;
-    let jobs: Vec<RawJson> = jobs.iter().map(|job| job_to_json(job).to_raw()).collect();
-    let mut reply = RawObject::new();
-    reply.insert("jobs", RawJson::list(&jobs));
-    Ok(reply::ok(&reply))
+    Ok(reply::ok(&shapes::Fetched { jobs: jobs.iter().map(job_to_json).collect() }))
 }

@@ -5,7 +5,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde_json::json;
 use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 
@@ -14,13 +13,12 @@ use turnstone_ojs::OjsError;
     delete, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "Nothing is kept any more.", body = shapes::Forgotten,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "Nothing is kept any more.", body = shapes::Forgotten)),
 )]
 pub(crate) async fn forget_state(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let job_id = JobId(id);
     if !app.api.store.remote.forget_state(&job_id, tenant.name()).await? {
         return Err(OjsError::not_found("job", job_id.as_str()).into());
     }
-    Ok(reply::ok(&json!({"job_id": job_id, "deleted": true})))
+    Ok(reply::ok(&shapes::Forgotten { job_id: job_id.0, deleted: true }))
 }

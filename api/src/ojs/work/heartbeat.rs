@@ -6,21 +6,19 @@ use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
-use turnstone_domain::{JobId, RawObject};
+use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 use turnstone_ojs::work::BeatBody;
-use turnstone_store::{Directive, Heartbeat, HeartbeatAnswer, StoreError, WorkerState};
+use turnstone_store::{Directive, Heartbeat, StoreError, WorkerState};
 
 /// Renews the reservations of the named jobs, and returns the directive of the worker.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/heartbeat", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body(content = shapes::Beat, content_type = "application/openjobspec+json"),
+    request_body = shapes::Beat,
     responses(
-        (status = 200, description = "What the worker is to do.", body = shapes::Heard,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "One of Turnstone's own workers has this name.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "What the worker is to do.", body = shapes::Heard),
+        (status = 409, description = "One of Turnstone's own workers has this name.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn heartbeat(
@@ -28,17 +26,15 @@ pub(crate) async fn heartbeat(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    let (answer, mut reply) = hear(&app, tenant, &body).await?;
-    reply.insert("state", directive(&answer));
-    Ok(reply::ok(&reply))
+    Ok(reply::ok(&hear(&app, tenant, &body).await?.0))
 }
 
-/// Records a heartbeat; returns the members of every heartbeat's response.
+/// Records a heartbeat; returns the response, and the state that the worker reported.
 pub(super) async fn hear(
     app: &App,
     tenant: Tenant,
     body: &[u8],
-) -> Result<(HeartbeatAnswer, RawObject), Failure> {
+) -> Result<(shapes::Heard, WorkerState), Failure> {
     let body = BeatBody::read(body)?;
     let state = |takes_jobs| if takes_jobs { WorkerState::Running } else { WorkerState::Draining };
     let at = app.api.clock.now();
@@ -52,16 +48,12 @@ pub(super) async fn hear(
         at,
     };
     let answer = app.api.store.remote.heartbeat(beat).await.map_err(refused)?;
-    let extended: Vec<&str> = answer.extended.iter().map(JobId::as_str).collect();
-    let mut reply = RawObject::new();
-    reply.insert("directive", directive(&answer));
-    reply.insert("jobs_extended", extended);
-    reply.insert("server_time", at.to_rfc3339());
-    Ok((answer, reply))
-}
-
-fn directive(answer: &HeartbeatAnswer) -> &'static str {
-    answer.directive.map_or("running", Directive::as_str)
+    let directive = answer.directive.map_or("running", Directive::as_str);
+    let jobs_extended = answer.extended.into_iter().map(|id| id.0).collect();
+    Ok((
+        shapes::Heard { state: directive, directive, jobs_extended, server_time: at.to_rfc3339() },
+        answer.state,
+    ))
 }
 
 fn refused(error: StoreError) -> Failure {

@@ -6,7 +6,7 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::{JobId, JobState, RawObject};
+use turnstone_domain::{JobId, JobState, Timestamp};
 use turnstone_ojs::work::NackBody;
 use turnstone_ojs::{OjsError, job_to_json};
 use turnstone_store::{Report, ReportedEnd};
@@ -15,12 +15,10 @@ use turnstone_store::{Report, ReportedEnd};
 #[utoipa::path(
     post, path = "/ojs/v1/workers/nack", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body(content = shapes::Nack, content_type = "application/openjobspec+json"),
+    request_body = shapes::Nack,
     responses(
-        (status = 200, description = "The job is retryable, discarded, or available again.", body = shapes::Nacked,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "The job is retryable, discarded, or available again.", body = shapes::Nacked),
+        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn nack(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
@@ -34,12 +32,10 @@ pub(crate) async fn nack(State(app): State<Shared>, tenant: Tenant, JsonBytes(bo
     post, path = "/ojs/v1/jobs/{id}/nack", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body(content = shapes::Nack, content_type = "application/openjobspec+json"),
+    request_body = shapes::Nack,
     responses(
-        (status = 200, description = "The job is retryable, discarded, or available again.", body = shapes::Nacked,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "The job is retryable, discarded, or available again.", body = shapes::Nacked),
+        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn nack_job(
@@ -57,24 +53,22 @@ async fn fail(app: &App, job: JobId, tenant: Tenant, body: NackBody) -> Answer {
     let report = Report { job: job.clone(), worker: body.worker, tenant: tenant.into_name(), end, at };
     let outcome = app.api.store.remote.report(report).await?;
     let job = outcome::done(outcome, &job, "cannot be reported as failed")?;
-    let mut reply = RawObject::new();
-    reply.insert("id", job.id.as_str());
-    reply.insert("job_id", job.id.as_str());
-    reply.insert("state", job.state.as_str());
-    reply.insert("attempt", job.attempt);
-    reply.insert("max_attempts", job.retry.max_attempts);
-    match job.state {
-        JobState::Retryable => {
-            reply.insert("next_attempt_at", job.run_at.to_rfc3339());
-            reply.insert("retry_delay_ms", job.retry_delay_ms);
-        }
-        JobState::Discarded => {
-            let ended_at = job.ended_at.unwrap_or(at).to_rfc3339();
-            reply.insert("discarded_at", ended_at.as_str());
-            reply.insert("completed_at", ended_at);
-        }
-        _ => reply.insert("next_attempt_at", at.to_rfc3339()),
-    }
-    reply.insert("job", job_to_json(&job));
-    Ok(reply::ok(&reply))
+    let (next_at, ended_at) = match job.state {
+        JobState::Retryable => (Some(job.run_at), None),
+        JobState::Discarded => (None, Some(job.ended_at.unwrap_or(at))),
+        _ => (Some(at), None),
+    };
+    let ended_at = ended_at.map(Timestamp::to_rfc3339);
+    Ok(reply::ok(&shapes::Nacked {
+        id: job.id.to_string(),
+        job_id: job.id.to_string(),
+        state: job.state.as_str(),
+        attempt: job.attempt,
+        max_attempts: job.retry.max_attempts.into(),
+        next_attempt_at: next_at.map(Timestamp::to_rfc3339),
+        retry_delay_ms: job.retry_delay_ms.filter(|_| job.state == JobState::Retryable),
+        discarded_at: ended_at.clone(),
+        completed_at: ended_at,
+        job: job_to_json(&job),
+    }))
 }

@@ -14,12 +14,10 @@ use turnstone_ojs::work;
     put, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body(content = shapes::NewState, content_type = "application/openjobspec+json"),
+    request_body = shapes::NewState,
     responses(
-        (status = 200, description = "It is kept.", body = shapes::SavedState,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "The job has ended.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is kept.", body = shapes::SavedState),
+        (status = 409, description = "The job has ended.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn save_state(
@@ -36,12 +34,10 @@ pub(crate) async fn save_state(
     post, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body(content = shapes::NewState, content_type = "application/openjobspec+json"),
+    request_body = shapes::NewState,
     responses(
-        (status = 200, description = "It is kept.", body = shapes::SavedState,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "The job has ended.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is kept.", body = shapes::SavedState),
+        (status = 409, description = "The job has ended.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn post_state(

@@ -1,7 +1,9 @@
 //! The shapes of workers' requests and responses, for the OpenAPI document.
 
 use crate::docs;
+use serde::Serialize;
 use serde_json::{Map, Value};
+use turnstone_domain::{RawJson, RawObject};
 use utoipa::ToSchema;
 
 /// The jobs that a worker requests.
@@ -30,11 +32,11 @@ pub(super) struct Runtime {
 }
 
 /// Jobs to be worked on, each active and reserved.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = FetchedJobs)]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct Fetched {
-    jobs: Vec<docs::Job>,
+    #[schema(value_type = Vec<docs::Job>)]
+    pub(super) jobs: Vec<RawObject>,
 }
 
 /// The result of a job.
@@ -51,17 +53,17 @@ pub(super) struct Ack {
 }
 
 /// The job as the acknowledgement left it.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = AckReply)]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct Acknowledged {
-    acknowledged: bool,
-    id: String,
-    job_id: String,
+    pub(super) acknowledged: bool,
+    pub(super) id: String,
+    pub(super) job_id: String,
     #[schema(example = "completed")]
-    state: String,
-    completed_at: String,
-    job: docs::Job,
+    pub(super) state: &'static str,
+    pub(super) completed_at: String,
+    #[schema(value_type = docs::Job)]
+    pub(super) job: RawObject,
 }
 
 /// A job failed, or is given back.
@@ -95,23 +97,27 @@ pub(super) struct FailureReport {
 }
 
 /// The job as the report left it.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = NackReply)]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct Nacked {
-    id: String,
-    job_id: String,
+    pub(super) id: String,
+    pub(super) job_id: String,
     /// retryable, discarded or available.
-    state: String,
+    pub(super) state: &'static str,
     /// The attempt that failed.
-    attempt: i64,
-    max_attempts: i64,
+    pub(super) attempt: i64,
+    pub(super) max_attempts: i64,
     /// When it is tried again.
-    next_attempt_at: Option<String>,
-    retry_delay_ms: Option<i64>,
-    discarded_at: Option<String>,
-    completed_at: Option<String>,
-    job: docs::Job,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next_attempt_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retry_delay_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) discarded_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) completed_at: Option<String>,
+    #[schema(value_type = docs::Job)]
+    pub(super) job: RawObject,
 }
 
 /// A heartbeat. Named jobs are reserved anew.
@@ -132,44 +138,41 @@ pub(super) struct Beat {
 }
 
 /// The directive of the worker.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = HeartbeatReply)]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct Heard {
     /// running, quiet or terminate.
-    state: String,
+    pub(super) state: &'static str,
     /// The same.
-    directive: String,
-    jobs_extended: Vec<String>,
-    server_time: String,
+    pub(super) directive: &'static str,
+    pub(super) jobs_extended: Vec<String>,
+    pub(super) server_time: String,
 }
 
 /// The heartbeat was recorded.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = BeatReply)]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct Beaten {
-    acknowledged: bool,
+    pub(super) acknowledged: bool,
     /// running or draining: the state that the worker reported.
-    state: String,
+    pub(super) state: &'static str,
     /// running, quiet or terminate: its directive.
-    directive: String,
-    jobs_extended: Vec<String>,
-    server_time: String,
+    pub(super) directive: &'static str,
+    pub(super) jobs_extended: Vec<String>,
+    pub(super) server_time: String,
 }
 
 /// The health of a worker.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = WorkerHealth)]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct Health {
-    worker_id: String,
+    pub(super) worker_id: String,
     /// running, draining or silent.
-    state: String,
+    pub(super) state: &'static str,
     /// ok, degraded or unhealthy.
-    status: String,
-    last_seen_at: String,
-    active_jobs: i64,
+    pub(super) status: &'static str,
+    pub(super) last_seen_at: String,
+    pub(super) active_jobs: i64,
 }
 
 /// A state to be kept for the next attempt.
@@ -182,25 +185,26 @@ pub(super) struct NewState {
 }
 
 /// The saved state, and the same in `checkpoint` for clients that expect a wrapper.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = SavedState)]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct SavedState {
-    job_id: String,
-    state: Value,
+    pub(super) job_id: String,
+    #[schema(value_type = Value)]
+    pub(super) state: RawJson,
     /// 1 for the first save.
-    sequence: i64,
-    created_at: String,
-    checkpoint: Map<String, Value>,
+    pub(super) sequence: i64,
+    pub(super) created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Map<String, Value>)]
+    pub(super) checkpoint: Option<Box<SavedState>>,
 }
 
 /// The saved state was deleted.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = ForgottenState)]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct Forgotten {
-    job_id: String,
-    deleted: bool,
+    pub(super) job_id: String,
+    pub(super) deleted: bool,
 }
 
 /// The progress of a job.
@@ -218,17 +222,17 @@ pub(super) struct NewProgress {
 }
 
 /// The progress of a job; `null` when none was reported.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = JobProgress)]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct Progress {
-    job_id: String,
-    progress: Option<f64>,
-    message: Option<String>,
-    data: Option<Value>,
+    pub(super) job_id: String,
+    pub(super) progress: Option<f64>,
+    pub(super) message: Option<String>,
+    #[schema(value_type = Option<Value>)]
+    pub(super) data: Option<RawJson>,
     /// The state of the job.
-    state: String,
-    updated_at: Option<String>,
+    pub(super) state: &'static str,
+    pub(super) updated_at: Option<String>,
 }
 
 /// A job that may continue.

@@ -5,7 +5,7 @@ use crate::api::Shared;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::{JobId, RawJson, RawObject, Timestamp};
+use turnstone_domain::{JobId, RawJson, Timestamp};
 use turnstone_ojs::OjsError;
 use turnstone_store::Progress;
 
@@ -14,8 +14,7 @@ use turnstone_store::Progress;
     get, path = "/ojs/v1/jobs/{id}/progress", tag = "workers",
     security(("tenant" = ["viewer"]), ("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "How far it is.", body = shapes::Progress,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "How far it is.", body = shapes::Progress)),
 )]
 pub(crate) async fn show_progress(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let job_id = JobId(id);
@@ -26,17 +25,17 @@ pub(crate) async fn show_progress(State(app): State<Shared>, Segment(id): Segmen
 }
 
 /// Progress as clients see it.
-pub(super) fn shown(job: &JobId, progress: Progress) -> Result<RawObject, Failure> {
+pub(super) fn shown(job: &JobId, progress: Progress) -> Result<shapes::Progress, Failure> {
     let unreadable = |_| OjsError::internal("The progress cannot be read by this version.");
     let data = progress.data.map(RawJson::from_text).transpose().map_err(unreadable)?;
     #[expect(clippy::cast_precision_loss, reason = "it is at most a million")]
     let part = progress.millionths.map(|millionths| millionths as f64 / 1e6);
-    let mut out = RawObject::new();
-    out.insert("job_id", job.as_str());
-    out.insert("progress", part);
-    out.insert("message", progress.message);
-    out.insert("data", data.unwrap_or_else(RawJson::null));
-    out.insert("state", progress.job_state.as_str());
-    out.insert("updated_at", progress.at.map(Timestamp::to_rfc3339));
-    Ok(out)
+    Ok(shapes::Progress {
+        job_id: job.to_string(),
+        progress: part,
+        message: progress.message,
+        data,
+        state: progress.job_state.as_str(),
+        updated_at: progress.at.map(Timestamp::to_rfc3339),
+    })
 }

@@ -7,7 +7,7 @@ use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::job::SavedState;
-use turnstone_domain::{JobId, RawJson, RawObject};
+use turnstone_domain::{JobId, RawJson};
 use turnstone_ojs::OjsError;
 
 /// The state that the job's worker saved last, also when the job has ended.
@@ -16,10 +16,8 @@ use turnstone_ojs::OjsError;
     security(("tenant" = ["viewer"]), ("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
-        (status = 200, description = "What is kept.", body = shapes::SavedState,
-         content_type = "application/openjobspec+json"),
-        (status = 404, description = "Nothing is kept, or there is no such job.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "What is kept.", body = shapes::SavedState),
+        (status = 404, description = "Nothing is kept, or there is no such job.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn show_state(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
@@ -32,15 +30,15 @@ pub(crate) async fn show_state(State(app): State<Shared>, Segment(id): Segment, 
 }
 
 /// Returns a saved state as clients see it.
-pub(super) fn shown(job: &JobId, saved: &SavedState) -> Result<RawObject, Failure> {
+pub(super) fn shown(job: &JobId, saved: &SavedState) -> Result<shapes::SavedState, Failure> {
     let unreadable = |_| OjsError::internal("The saved state cannot be read by this version.");
     let state = RawJson::from_text(saved.state.clone()).map_err(unreadable)?;
-    let mut flat = RawObject::new();
-    flat.insert("job_id", job.as_str());
-    flat.insert("state", state);
-    flat.insert("sequence", saved.sequence);
-    flat.insert("created_at", saved.at.to_rfc3339());
-    let wrapped = flat.to_raw();
-    flat.insert("checkpoint", wrapped);
-    Ok(flat)
+    let shown = |checkpoint| shapes::SavedState {
+        job_id: job.to_string(),
+        state: state.clone(),
+        sequence: saved.sequence,
+        created_at: saved.at.to_rfc3339(),
+        checkpoint,
+    };
+    Ok(shown(Some(Box::new(shown(None)))))
 }

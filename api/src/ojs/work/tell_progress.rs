@@ -16,9 +16,8 @@ use turnstone_store::NewProgress;
     put, path = "/ojs/v1/jobs/{id}/progress", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body(content = shapes::NewProgress, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "How far it is.", body = shapes::Progress,
-               content_type = "application/openjobspec+json")),
+    request_body = shapes::NewProgress,
+    responses((status = 200, description = "How far it is.", body = shapes::Progress)),
 )]
 pub(crate) async fn tell_progress(
     State(app): State<Shared>,

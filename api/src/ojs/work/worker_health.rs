@@ -6,7 +6,6 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::Segment;
 use axum::extract::State;
-use serde_json::json;
 use turnstone_ojs::OjsError;
 use turnstone_store::WorkerState;
 
@@ -16,10 +15,8 @@ use turnstone_store::WorkerState;
     security(("fleet" = ["viewer"])),
     params(("id" = String, Path, description = "The worker.")),
     responses(
-        (status = 200, description = "It works, finishes what it has, or has been silent for too long: `state` says so.", body = shapes::Health,
-         content_type = "application/openjobspec+json"),
-        (status = 404, description = "No worker of this name has sent a heartbeat.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It works, finishes what it has, or has been silent for too long: `state` says so.", body = shapes::Health),
+        (status = 404, description = "No worker of this name has sent a heartbeat.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn worker_health(State(app): State<Shared>, Segment(id): Segment) -> Answer {
@@ -32,9 +29,11 @@ pub(crate) async fn worker_health(State(app): State<Shared>, Segment(id): Segmen
         WorkerState::Draining => ("draining", "degraded"),
         WorkerState::Running => ("running", "ok"),
     };
-    let reply = json!({
-        "worker_id": worker.name, "state": state, "status": status,
-        "last_seen_at": worker.seen_at.to_rfc3339(), "active_jobs": worker.busy,
-    });
-    Ok(reply::ok(&reply))
+    Ok(reply::ok(&shapes::Health {
+        worker_id: worker.name,
+        state,
+        status,
+        last_seen_at: worker.seen_at.to_rfc3339(),
+        active_jobs: worker.busy,
+    }))
 }

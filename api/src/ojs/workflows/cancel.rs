@@ -14,8 +14,7 @@ use turnstone_store::WorkflowCancel;
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "Of the workflow."),
            ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflow.")),
-    responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply)),
 )]
 pub(super) async fn delete(State(app): State<Shared>, tenant: Tenant, Segment(id): Segment) -> Answer {
     end(&app, &tenant, &id).await
@@ -27,8 +26,7 @@ pub(super) async fn delete(State(app): State<Shared>, tenant: Tenant, Segment(id
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "Of the workflow."),
            ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflow.")),
-    responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply)),
 )]
 pub(super) async fn cancel(State(app): State<Shared>, tenant: Tenant, Segment(id): Segment) -> Answer {
     end(&app, &tenant, &id).await

@@ -41,9 +41,8 @@ pub(crate) struct Create {
     post, path = "/ojs/v1/workflows", operation_id = "create_workflow", tag = "workflows",
     security(("tenant" = ["submitter"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflow.")),
-    request_body(content = Create, content_type = "application/openjobspec+json"),
-    responses((status = 201, description = "The workflow runs.", body = WorkflowReply,
-               content_type = "application/openjobspec+json")),
+    request_body = Create,
+    responses((status = 201, description = "The workflow runs.", body = WorkflowReply)),
 )]
 pub(super) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
     let now = app.api.clock.now();

@@ -39,8 +39,7 @@ pub(super) struct WorkflowPagination {
         ("offset" = Option<u32>, Query, description = "How many to leave out.", minimum = 0),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflows."),
     ),
-    responses((status = 200, description = "The workflows.", body = WorkflowList,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The workflows.", body = WorkflowList)),
 )]
 pub(super) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let words = WorkflowState::ALL.map(WorkflowState::as_str).join(", ");

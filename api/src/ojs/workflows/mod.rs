@@ -5,16 +5,5 @@ mod cancel;
 mod create;
 mod list;
 mod progress;
+pub(crate) mod routes;
 mod show;
-
-use crate::api::Shared;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(create::create, list::list))
-        .routes(routes!(show::show, cancel::delete))
-        .routes(routes!(cancel::cancel))
-        .routes(routes!(progress::progress))
-}

@@ -29,8 +29,7 @@ pub(super) struct WorkflowProgress {
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "Of the workflow."),
            ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflow.")),
-    responses((status = 200, description = "The numbers.", body = WorkflowProgress,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The numbers.", body = WorkflowProgress)),
 )]
 pub(super) async fn progress(State(app): State<Shared>, tenant: Tenant, Segment(id): Segment) -> Answer {
     let found = app.api.store.workflows.workflow(&id, tenant.name()).await?;

@@ -12,8 +12,7 @@ use axum::extract::State;
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "Of the workflow."),
            ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflow.")),
-    responses((status = 200, description = "The workflow.", body = WorkflowReply,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The workflow.", body = WorkflowReply)),
 )]
 pub(super) async fn show(State(app): State<Shared>, tenant: Tenant, Segment(id): Segment) -> Answer {
     match app.api.store.workflows.workflow(&id, tenant.name()).await? {
