@@ -59,7 +59,7 @@ impl Fleet {
         let from = now();
         tokio::time::sleep(self.pace.seconds(4)).await;
         let clean = self.site.rates(from).await.usual(from, now());
-        self.site.stock(clean.max(self.usual) * self.pace.seconds(60).as_secs_f64() + 100.0).await;
+        self.site.stock(clean.max(self.usual) * self.pace.seconds(30).as_secs_f64() + 100.0).await;
         clean
     }
 
