@@ -133,7 +133,7 @@ impl Site {
             if left > 0 && wanted <= stock {
                 break;
             }
-            // Looking takes time as well, and the fleet goes on meanwhile: without work left, the rate says too little.
+            // Looking takes time as well, in which the fleet works: without work left, the rate says too little.
             stock = if left > 0 { wanted } else { wanted.max(stock * 2.0) };
         }
         self.stock(stock).await;

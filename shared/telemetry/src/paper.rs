@@ -1,4 +1,4 @@
-//! What a test reads that was logged.
+//! The log of a test.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
