@@ -1,13 +1,16 @@
-//! The ground of the micro-benches: a store in a temporary file, and what is written to it.
+//! The parts that `turnstone bench` and the benches of this folder share: the machine, its disk, and the ground of the
+//! micro-benches, which is a store in a temporary file and what is written to it.
 //!
-//! They measure single calls of the store, to find out what a change costs. `turnstone bench` measures whole things
-//! and compares them with the disk; its figures are those that docs/BENCHMARKS.md explains.
+//! The micro-benches measure single calls of the store, to find out what a change costs. `turnstone bench` measures whole
+//! things and compares them with the disk; its figures are those that docs/BENCHMARKS.md explains.
 //!
 //! ```text
 //!  this crate: a store, jobs, checkpoints ─▶ benches/*.rs: one call each ─▶ criterion
 //! ```
 
+pub mod disk;
 pub mod history;
+pub mod machine;
 
 use serde_json::json;
 use std::io;

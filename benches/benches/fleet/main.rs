@@ -7,15 +7,7 @@
 
 #![expect(clippy::expect_used, reason = "a bench that cannot continue has to stop")]
 
-#[path = "../../../cli/src/commands/bench/disk.rs"]
-#[expect(dead_code, reason = "`turnstone bench` uses the rest of it")]
-#[cfg_attr(test, expect(unused_imports, reason = "its tests run where it is at home"))]
-mod disk;
 mod figures;
-#[path = "../../../cli/src/commands/bench/machine.rs"]
-#[expect(dead_code, reason = "`turnstone bench` uses the rest of it")]
-#[cfg_attr(test, expect(unused_imports, reason = "its tests run where it is at home"))]
-mod machine;
 mod rates;
 mod report;
 mod site;
@@ -23,11 +15,12 @@ mod stage;
 mod subjects;
 
 use figures::Figure;
-use machine::Machine;
 use report::{Report, Section};
 use std::path::Path;
 use std::time::Duration;
 use subjects::{faults, flow, long, outage, pressure, readers, scale_out, takeover, waiting};
+use turnstone_benches::disk;
+use turnstone_benches::machine::Machine;
 
 /// How long things are watched.
 #[derive(Clone, Copy, Debug)]

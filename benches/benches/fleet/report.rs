@@ -1,8 +1,8 @@
 //! The report: lines for people, JSON for programs.
 
 use crate::figures::Figure;
-use crate::machine::Machine;
 use serde::Serialize;
+use turnstone_benches::machine::Machine;
 
 /// Everything that was measured, and on what.
 #[derive(Debug, Serialize)]

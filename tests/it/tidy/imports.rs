@@ -17,7 +17,22 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("scheduler", &["blocking", "domain", "ojs", "outbound", "specs", "store", "telemetry"]),
     ("worker", &["blocking", "domain", "ojs", "outbound", "specs", "store", "telemetry"]),
     ("examples", &[]),
-    ("cli", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "examples"]),
+    // `turnstone bench` and the benches share what measures.
+    (
+        "cli",
+        &[
+            "domain",
+            "ojs",
+            "specs",
+            "store",
+            "telemetry",
+            "api",
+            "scheduler",
+            "worker",
+            "examples",
+            "benches",
+        ],
+    ),
     // The bench of a whole fleet uses the servers and processes of the tests.
     ("benches", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "tests"]),
     ("tests", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "examples"]),

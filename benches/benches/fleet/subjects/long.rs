@@ -1,12 +1,12 @@
 //! One engagement of a thousand turns, whose worker is killed in the middle.
 
 use crate::Pace;
-use crate::disk;
 use crate::figures::Figure;
 use crate::site::{Process, now};
 use crate::stage::Stage;
 use std::path::Path;
 use turnstone_benches::agent_job;
+use turnstone_benches::disk;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{Capability, Limits};
 

@@ -1,7 +1,7 @@
 //! The work of a PostgreSQL server, from its own counters and the system's.
 
-use super::machine::processor_ms_of;
 use std::time::Duration;
+use turnstone_benches::machine::processor_ms_of;
 use turnstone_store::{PostgresOptions, PostgresStore};
 
 /// The time in which sessions that end report what they did.

@@ -4,11 +4,9 @@
 //! scheduler. Measuring code is put around them, never into them.
 
 mod database;
-mod disk;
 mod figures;
 mod ledgers;
 mod load;
-mod machine;
 mod models;
 mod place;
 mod report;
@@ -20,13 +18,13 @@ use crate::output::{Format, Output};
 use clap::{Args, ValueEnum};
 use figures::Figure;
 use indicatif::ProgressBar;
-use machine::Machine;
 use place::BenchPlace;
 use report::{Report, Section};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use subjects::{claim, enqueue, history, idle, memory, start, turns};
+use turnstone_benches::machine::Machine;
 
 /// The subject of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -1,11 +1,11 @@
 //! The place of a measurement: a fresh file in a directory of the disk that matters, or a store that the user names.
 
 use super::database::Spending;
-use super::disk::{self, Disk};
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
+use turnstone_benches::disk::{self, Disk};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, SystemClock};
 use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store};

@@ -1,11 +1,11 @@
 //! The report: a table for people, JSON for programs.
 
-use super::disk::Disk;
 use super::figures::Figure;
-use super::machine::Machine;
 use crate::output::{Format, Output, table};
 use serde::Serialize;
 use std::io;
+use turnstone_benches::disk::Disk;
+use turnstone_benches::machine::Machine;
 
 /// All measurements, and their machine.
 #[derive(Clone, PartialEq, Debug, Serialize)]

@@ -3,12 +3,12 @@
 use crate::commands::bench::Bench;
 use crate::commands::bench::figures::{Figure, Series, Unit};
 use crate::commands::bench::load;
-use crate::commands::bench::machine::resident_kb;
 use crate::commands::bench::models::{Idle, Patient};
 use crate::commands::bench::rig::Rig;
 use crate::failure::Failure;
 use anyhow::Context as _;
 use std::time::Duration;
+use turnstone_benches::machine::resident_kb;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::Capability;
 use turnstone_worker::model::NoopModel;

@@ -1,7 +1,6 @@
 //! The start of a job on an idle worker: from before the push until the first phase runs.
 
 use crate::commands::bench::Bench;
-use crate::commands::bench::disk::percentile;
 use crate::commands::bench::figures::{Figure, Series, Unit};
 use crate::commands::bench::load;
 use crate::commands::bench::rig::Rig;
@@ -10,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use turnstone_benches::disk::percentile;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Ids, JobId};
 use turnstone_worker::model::NoopModel;

@@ -4,11 +4,11 @@ use crate::commands::bench::Bench;
 use crate::commands::bench::database::Spending;
 use crate::commands::bench::figures::{Figure, Series, Unit};
 use crate::commands::bench::load;
-use crate::commands::bench::machine::processor_ms;
 use crate::commands::bench::rig::Rig;
 use anyhow::Context as _;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use turnstone_benches::machine::processor_ms;
 use turnstone_worker::model::NoopModel;
 
 /// The numbers of turns at once by default.
