@@ -120,9 +120,6 @@ pub(super) async fn look_by<K: Batch, T>(
     values: &[Arg<'_>],
     decode: fn(&Row) -> Result<T, Inconsistency>,
 ) -> Result<Vec<T>, StoreError> {
-    if keys.is_empty() {
-        return Ok(Vec::new());
-    }
     decode_all(&session.look(action, text, Args::Rows(Columns::of(keys, text)?, values)).await?, decode)
 }
 

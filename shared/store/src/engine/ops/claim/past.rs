@@ -64,11 +64,14 @@ pub(super) async fn read(
 ) -> Result<HashMap<i64, Done>, StoreError> {
     let resumed = jobs.filter(|job| is_resumed(unit, job));
     let turn = |job: &JobRow| Some(TurnKey { job_seq: job.seq, turn: job.position.as_ref()?.turn });
-    let resumed = resumed.filter_map(turn);
+    let resumed: Vec<TurnKey> = resumed.filter_map(turn).collect();
+    if resumed.is_empty() {
+        return Ok(HashMap::new());
+    }
     let decode = |row: &Row| Ok((get::<i64>(row, "job_seq")?, Done::decode(row)));
     let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_TURN);
     let mut all: HashMap<i64, Done> = HashMap::new();
-    for (seq, row) in look_by(session, action, text, resumed.collect(), &[], decode).await? {
+    for (seq, row) in look_by(session, action, text, resumed, &[], decode).await? {
         match row {
             Ok(row) => all.entry(seq).or_default().add(row),
             Err(error) => broken(seq, error),
