@@ -1,5 +1,5 @@
-//! The parts that `turnstone bench` and the benches of this folder share: the machine, its disk, and the ground of the
-//! micro-benches, which is a store in a temporary file and what is written to it.
+//! The parts that `turnstone bench` and the benches of this folder share: the machine and its disk. Beside them is the ground
+//! of the micro-benches: a store in a temporary file, and what is written to it.
 //!
 //! The micro-benches measure single calls of the store, to find out what a change costs. `turnstone bench` measures whole
 //! things and compares them with the disk; its figures are those that docs/BENCHMARKS.md explains.
