@@ -240,7 +240,12 @@ async fn the_backup_of_operating_runs_as_it_stands() {
     let push = "turnstone job push jobs.jsonl --tag night --last -o ids > ids.txt\n";
     let restored = "turnstone job watch --tag night\n";
     let restart = "rm -r .turnstone\nmv copy .turnstone\n";
-    let copied = served(&format!("mkdir -m 700 copy\n{push}{copy}"));
+    // Nothing would be shown if the jobs had ended before the copy.
+    let slow = "rules:\n  - answer: {text: done, delay_ms: 2000}\n";
+    std::fs::write(folder.path().join("script.yaml"), slow).unwrap();
+    let unfinished =
+        "test \"$(sqlite3 copy/turnstone.db 'SELECT count(*) FROM jobs WHERE ended_at IS NULL')\" -gt 0\n";
+    let copied = served(&format!("mkdir -m 700 copy\n{push}{copy}{unfinished}"));
     let ran = play(folder.path(), &format!("{copied}{restart}{}", served(restored)), &[]).await;
     assert!(ran.stdout.contains("night: 200 of 200 done"), "{ran:?}");
 }

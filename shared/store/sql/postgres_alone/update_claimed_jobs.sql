@@ -72,8 +72,8 @@ mark AS (
     UPDATE writers SET last_commit = $11 WHERE name = $10 AND EXISTS (SELECT 1 FROM taken) RETURNING 1
 )
 -- A claim that takes jobs and leaves no mark fails: its outcome was already looked up, and found not committed.
--- A claim of agents does not wait for the disk: the first write of a turn does, before the turn has any effect, and it flushes
--- what was committed before it. A crash of the server may undo the claim, and its token is good for nothing then.
+-- A claim of agents does not wait for the disk: the first write of a turn does, before a model or a tool is called, and it
+-- flushes what was committed before it. A crash of the server may undo the claim, and its token is good for nothing then.
 SELECT CAST(r.rule AS BIGINT)
        + (SELECT CASE WHEN $1 = 'plain' OR set_config('synchronous_commit', 'off', true) = 'off' THEN 0 END)
        + coalesce(CAST(nullif('rows of w0 ' || (SELECT count(*) FROM mark),
