@@ -3,8 +3,8 @@
 //! Endpoints parse, call and answer; the rules are in `turnstone-ojs` and the domain, the SQL in the store. This crate
 //! knows nothing about workers or the scheduler: only the store connects them.
 //!
-//! One endpoint is one file; its route is in the `routes.rs` beside it. The state that they share, [`api`], knows none of
-//! them: only [`router`] does.
+//! One endpoint is one file; its route is in the `routes.rs` beside it. The state that they share, `api`, knows none of
+//! them: only `router` does.
 //!
 //! ```text
 //!  connection (serve, tls) ─▶ stamp ─▶ auth: principals, tokens, access, audit_chain ─▶ query, request ─▶ an endpoint ─▶ the store

@@ -75,7 +75,7 @@ pub fn user_is_next(claimed: &Claimed, content: &str) -> RequestedCall {
 /// Says what follows the answer of the turn's agent.
 ///
 /// # Errors
-/// As [`conclude`].
+/// As [`result`].
 pub fn say_consequence(turn: &mut Turn) -> Result<(), Stop> {
     if let Ok(consequence) = judged(turn)? {
         for (thread, message) in consequence.said {

@@ -163,7 +163,7 @@ fn park(call: Call) -> Result<Stop, Stop> {
 /// Nothing here waits for a commit, so that after a crash everything happens again or nothing does.
 ///
 /// # Errors
-/// [`Stop::Park`] until the user has answered; [`Stop::Fail`] as [`result`].
+/// [`Stop::Park`] until the user has answered; [`Stop::Fail`] when the flow cannot take the outcome.
 pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
     let asks = turn.bodies.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
     if turn.crew().is_none() {
