@@ -119,14 +119,14 @@ async fn a_lone_turn_is_three_round_trips_and_few_rows() {
     // The first turn reads the agent's definition and prepares statements.
     site.turn(agent(None)).await;
     let pushed = site.cost_of(async || site.push(plain(0)).await).await;
-    assert_eq!(pushed.statements, ["read", "commit"]);
+    assert_eq!(pushed.statements, ["commit"]);
     assert_eq!(pushed.rows, ROWS_OF_PUSH);
 
     let ran = site.cost_of(async || site.turn(agent(None)).await).await;
     let (claims, others): (Vec<_>, Vec<_>) = ran.statements.into_iter().partition(|kind| *kind == "claim");
     assert!(!claims.is_empty());
     // The push, the write before the model call, the settlement.
-    assert_eq!(others, ["read", "commit", "commit", "commit"], "{:#?}", site.wire.said());
+    assert_eq!(others, ["commit", "commit", "commit"], "{:#?}", site.wire.said());
     assert_eq!(ran.rows, ROWS_OF_PUSH_AND_TURN);
     site.fleet.end().await;
 }

@@ -39,6 +39,9 @@ pub(crate) struct Columns {
     pub names: Cow<'static, [&'static str]>,
     pub columns: Vec<Column>,
     pub rows: usize,
+    /// True when the numbers of jobs among them are places (1, 2, …) in the new numbers that the first statement of a
+    /// [write](super::session::Write) takes.
+    pub placed: bool,
 }
 
 impl Columns {
@@ -87,7 +90,7 @@ impl Columns {
                 None => return Err(unknown(name)),
             });
         }
-        Ok((Self { names, columns, rows }, places))
+        Ok((Self { names, columns, rows, placed: false }, places))
     }
 
     /// The rows as a JSON list of lists.

@@ -60,6 +60,8 @@ pub(crate) struct Write {
     pub rows: Columns,
     /// True when each of the rows has to be written; otherwise some may be there already.
     pub each: bool,
+    /// True for the statement that takes new numbers for the rows of the statements behind it. It writes nothing.
+    pub numbers: bool,
 }
 
 impl Write {
@@ -176,6 +178,11 @@ impl Fields for Row {
 pub(crate) trait Connection: Send {
     /// Returns whether its calls block the thread: who uses it has a thread of its own.
     fn blocks(&self) -> bool;
+
+    /// Returns whether it can write rows that are [placed](Columns::placed): without it, numbers are read before.
+    fn numbers_rows(&self) -> bool {
+        false
+    }
 
     /// Begins a transaction.
     async fn begin(&mut self) -> Result<(), StoreError>;

@@ -68,7 +68,18 @@ impl Writes {
         rows: Result<Columns, StoreError>,
         each: bool,
     ) {
-        self.0.push(rows.map(|rows| Write { action, text, rows, each }));
+        self.0.push(rows.map(|rows| Write { action, text, rows, each, numbers: false }));
+    }
+
+    /// Lets `text` take the numbers of all rows: those that they have are [places](Columns::placed) among them.
+    pub(super) fn placed<R: Batch>(self, action: &'static str, text: &'static Text, takers: Vec<R>) -> Self {
+        let takers = Columns::of(takers, text);
+        let takers = takers.map(|rows| Write { action, text, rows, each: false, numbers: true });
+        let placed = self.0.into_iter().map(|write| {
+            let write = write?;
+            Ok(Write { rows: Columns { placed: true, ..write.rows }, ..write })
+        });
+        Self(std::iter::once(takers).chain(placed).collect())
     }
 
     /// Returns them.

@@ -49,6 +49,8 @@ pub(super) struct Transaction {
     pub ids: Arc<dyn Ids>,
     pub definitions: Definitions,
     pub limited: Arc<LimitedQueues>,
+    /// The queues that were last seen with a bound, or with jobs that they refuse.
+    pub ruled: BTreeSet<String>,
     /// The hash of what the current write replaces, for its audit entry.
     pub before: Option<String>,
 }
@@ -329,7 +331,8 @@ impl Writer {
         shared: Shared,
     ) -> Self {
         let (unit, definitions) = (Unit::default(), Definitions::default());
-        Self { tx: Transaction { session, unit, ids, definitions, limited, before: None }, shared }
+        let ruled = BTreeSet::new();
+        Self { tx: Transaction { session, unit, ids, definitions, limited, ruled, before: None }, shared }
     }
 
     /// Works until every sender is gone.
@@ -345,7 +348,7 @@ impl Writer {
     }
 
     /// Commits all in one transaction, tried until the database answers. While it is `trusting`, it relies on what this process
-    /// knows of jobs instead of reading them.
+    /// knows of jobs instead of reading them, and enqueues jobs without a look at what is there.
     async fn commit(&mut self, mut batch: Vec<Asked>, mut trusting: bool) {
         let mut pauses = pauses().with_jitter().build();
         let mut silent = false;
@@ -447,7 +450,14 @@ impl Writer {
         }
         if !pushes.is_empty() {
             let jobs: Vec<_> = pushes.iter().map(|push| push.asked.as_slice()).collect();
-            let answers = push::apply(&mut tx.session, &mut tx.unit, &jobs).await?;
+            let unread = match trusting {
+                true => push::apply_unread(&mut tx.session, &mut tx.unit, &jobs, &tx.ruled).await?,
+                false => None,
+            };
+            let answers = match unread {
+                Some(answers) => answers,
+                None => push::apply(&mut tx.session, &mut tx.unit, &jobs, Some(&mut tx.ruled)).await?,
+            };
             keep(pushes, answers);
             yielded.take(take(&mut tx.unit));
         }

@@ -11,12 +11,13 @@ const KEPT: usize = 256;
 
 /// Statements that were made of several, to be used again: the same few meet in most commits.
 #[derive(Default)]
-pub(super) struct Texts(HashMap<Vec<(usize, bool)>, Arc<str>>);
+pub(super) struct Texts(HashMap<Vec<(usize, bool, bool)>, Arc<str>>);
 
 impl Texts {
     /// The statement that `make` makes of these writes.
     pub(super) fn of(&mut self, writes: &[Write], make: impl FnOnce() -> String) -> Arc<str> {
-        let key = writes.iter().map(|write| (std::ptr::from_ref(write.text).addr(), write.each)).collect();
+        let part = |write: &Write| (std::ptr::from_ref(write.text).addr(), write.each, write.rows.placed);
+        let key = writes.iter().map(part).collect();
         if self.0.len() > KEPT {
             self.0.clear();
         }
@@ -24,22 +25,27 @@ impl Texts {
     }
 }
 
-/// Makes each statement a common table expression of one that returns how many rows each of them wrote. Parameters are numbered on
-/// from one statement to the next.
-pub(super) fn joined(writes: &[Write]) -> String {
-    let mut all = String::from("WITH");
-    let mut counts = String::from("SELECT");
+/// Makes each statement a common table expression (`w0`, `w1`, …), and returns how many parameters they take. Parameters are
+/// numbered on from one statement to the next.
+fn expressions(all: &mut String, writes: &[Write]) -> usize {
     let mut parameters = 0;
     for (at, write) in writes.iter().enumerate() {
-        let comma = if at == 0 { "" } else { "," };
-        let _ = write!(all, "{comma} w{at} AS (");
-        renumber(&mut all, &packed::text(write.text.postgres, &write.rows), parameters);
-        all.push_str("RETURNING 1)");
-        let _ = write!(counts, "{comma} (SELECT count(*) FROM w{at})");
+        let comma = if at == 0 { "WITH" } else { "," };
+        let kept = if write.numbers { "MATERIALIZED " } else { "" };
+        let _ = write!(all, "{comma} w{at} AS {kept}(");
+        renumber(all, &packed::text(write.text.postgres, &write.rows), parameters);
+        all.push_str(if write.numbers { ")" } else { "RETURNING 1)" });
         parameters += packed::count(&write.rows);
     }
-    all.push('\n');
-    all.push_str(&counts);
+    parameters
+}
+
+/// Makes one statement of several; it returns how many rows each of them wrote.
+pub(super) fn joined(writes: &[Write]) -> String {
+    let mut all = String::new();
+    expressions(&mut all, writes);
+    let counts: Vec<String> = (0..writes.len()).map(|at| format!("(SELECT count(*) FROM w{at})")).collect();
+    let _ = write!(all, "\nSELECT {}", counts.join(", "));
     all
 }
 
@@ -47,15 +53,8 @@ pub(super) fn joined(writes: &[Write]) -> String {
 /// [`counted`]'s message unless as many were written as the parameter says that follows those of the texts. `mark` is a
 /// further statement that writes one row, counted behind the others; its parameters come last.
 pub(super) fn alone(writes: &[Write], mark: &str) -> String {
-    let mut all = String::from("WITH");
-    let mut parameters = 0;
-    for (at, write) in writes.iter().enumerate() {
-        let comma = if at == 0 { "" } else { "," };
-        let _ = write!(all, "{comma} w{at} AS (");
-        renumber(&mut all, &packed::text(write.text.postgres, &write.rows), parameters);
-        all.push_str("RETURNING 1)");
-        parameters += packed::count(&write.rows);
-    }
+    let mut all = String::new();
+    let mut parameters = expressions(&mut all, writes);
     let expected = writes.iter().filter(|write| write.each).count();
     all.push_str(", mark AS (");
     renumber(&mut all, mark, parameters + expected);
@@ -130,7 +129,8 @@ mod tests {
     };
 
     fn write(text: &'static Text, columns: Vec<Column>, each: bool) -> Write {
-        Write { action: "write", text, rows: Columns { names: [].as_slice().into(), columns, rows: 1 }, each }
+        let rows = Columns { names: [].as_slice().into(), columns, rows: 1, placed: false };
+        Write { action: "write", text, rows, each, numbers: false }
     }
 
     fn number(value: i64) -> Column {

@@ -20,10 +20,13 @@ pub(super) enum Parameter {
     Column(Column),
 }
 
-/// How many columns of numbers share an array: none if there is only one.
+/// The columns with numbers of jobs that a push writes.
+const PLACED: &[&str] = &["seq", "job_seq", "stream", "engagement_seq", "budget_seq"];
+
+/// How many columns of numbers share an array: none if there is only one, unless it is one of places.
 fn shared(rows: &Columns) -> usize {
     let numbers = rows.columns.iter().filter(|column| matches!(column, Column::Ints(_))).count();
-    if numbers > 1 { numbers } else { 0 }
+    if numbers > 1 || rows.placed { numbers } else { 0 }
 }
 
 /// Returns how many parameters the rows take.
@@ -45,11 +48,13 @@ pub(super) fn text<'a>(text: &'a str, rows: &Columns) -> Cow<'a, str> {
         match column {
             Column::Ints(_) => {
                 number += 1;
-                let _ = write!(
-                    values,
-                    "{comma}nullif($1[p.n * {shared} - {}], '{NULL}'::bigint)",
-                    shared - number
-                );
+                let value = format!("nullif($1[p.n * {shared} - {}], '{NULL}'::bigint)", shared - number);
+                let is_placed = rows.placed && PLACED.contains(&rows.names[at]);
+                let _ = match is_placed {
+                    // The first statement of those that are joined takes the numbers.
+                    true => write!(values, "{comma}(SELECT numbers FROM w0)[{value}]"),
+                    false => write!(values, "{comma}{value}"),
+                };
             }
             Column::Texts(_) => {
                 array += 1;
@@ -98,7 +103,7 @@ mod tests {
     use crate::engine::columns::{Column, Columns};
 
     fn rows(columns: Vec<Column>, rows: usize) -> Columns {
-        Columns { names: [].as_slice().into(), columns, rows }
+        Columns { names: [].as_slice().into(), columns, rows, placed: false }
     }
 
     #[test]

@@ -278,6 +278,10 @@ impl Connection for Writing {
         false
     }
 
+    fn numbers_rows(&self) -> bool {
+        self.persistent
+    }
+
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.commit = self.ids.next();
         self.begun = false;

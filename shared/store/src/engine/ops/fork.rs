@@ -207,7 +207,7 @@ async fn enqueue(
         fork.changes.apply(&mut engagement.agent);
     }
     let mut pushing = Unit::default();
-    let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)]).await?;
+    let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)], None).await?;
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
     unit.absorb(pushing);
     let keys = vec![fork.job.clone()];

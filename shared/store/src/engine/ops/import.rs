@@ -34,7 +34,7 @@ pub(in super::super) async fn apply(
     let Terms { tenant, parent_results, tags, .. } = job.terms;
     job.terms = Terms { tenant, parent_results, tags, ..Terms::default() };
     let mut pushing = Unit::default();
-    let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)]).await?;
+    let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)], None).await?;
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
     let keys = vec![job.id.clone()];
     let rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;

@@ -82,6 +82,12 @@ declare! {
         queue: String,
     }
 
+    /// How many jobs are pushed into a queue.
+    struct PushedCount {
+        queue: String,
+        jobs: i64,
+    }
+
     /// Jobs that are alike, in a state and accepted after a time.
     struct AlikeKey {
         unique_key: String,

@@ -84,7 +84,7 @@ pub(super) async fn make(
     }
     let (job, content) = like(session, unit, &wanted).await?;
     let mut pushing = Unit::default();
-    let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)]).await?;
+    let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)], None).await?;
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
     unit.rings.append(&mut pushing.rings);
     unit.ended.append(&mut pushing.ended);

@@ -154,7 +154,7 @@ async fn make(
     at: Timestamp,
 ) -> Result<Result<JobId, StoreError>, StoreError> {
     let mut own = Unit::default();
-    let pushed = push::apply(session, &mut own, &[std::slice::from_ref(job)]).await?;
+    let pushed = push::apply(session, &mut own, &[std::slice::from_ref(job)], None).await?;
     absorb(unit, own);
     let pushed = match pushed.into_iter().next() {
         Some(Err(refused)) => return Ok(Err(refused)),

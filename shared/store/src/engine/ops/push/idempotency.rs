@@ -38,7 +38,11 @@ pub(in crate::engine) async fn once(
         let gone = || StoreError::Unavailable { action, message: "the key has just expired".to_owned() };
         return found.map(Ok).ok_or_else(gone);
     }
-    match super::apply(session, unit, &[jobs.as_slice()]).await?.pop().unwrap_or(Err(StoreError::Closed)) {
+    match super::apply(session, unit, &[jobs.as_slice()], None)
+        .await?
+        .pop()
+        .unwrap_or(Err(StoreError::Closed))
+    {
         Ok(pushed) => {
             let answer = answer(&pushed);
             let reported: Vec<_> = pushed.iter().map(|job| (&job.id, job.state, job.deduplicated)).collect();

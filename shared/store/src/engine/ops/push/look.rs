@@ -27,9 +27,35 @@ pub(in crate::engine) struct Look {
     pub(super) bounded: BTreeSet<String>,
     /// Queues that take only jobs which ask for attestation.
     policies: BTreeMap<String, AttestPolicy>,
+    /// True when nothing was read: the numbers are [places](crate::engine::columns::Columns::placed), and the statement that
+    /// writes the jobs takes the numbers.
+    pub(super) placed: bool,
 }
 
 impl Look {
+    /// Returns the look that reads nothing, if the statement that writes these jobs can check whatever matters to them. An id
+    /// that is taken and a rule of a queue make that statement fail.
+    pub(super) fn spared(session: &Session, jobs: &[&NewJob], ruled: &BTreeSet<String>) -> Option<Self> {
+        let is_plain = |job: &&NewJob| {
+            let terms = &job.terms;
+            let asks = terms.unique.is_some() || terms.rate_limit.is_some() || terms.tenant.is_some();
+            let joins = terms.works_for.is_some() || terms.continues.is_some();
+            !asks && !joins && !ruled.contains(&job.queue)
+        };
+        let spared = session.numbers_rows() && jobs.iter().all(is_plain);
+        spared.then(|| Self { numbers: (1..=limit(jobs.len())).collect(), placed: true, ..Self::default() })
+    }
+
+    /// Remembers which queues of the jobs have rules.
+    pub(super) fn teach(&self, jobs: &[&NewJob], ruled: &mut BTreeSet<String>) {
+        for queue in jobs.iter().map(|job| &job.queue) {
+            match self.bounded.contains(queue) || self.policies.contains_key(queue) {
+                true => drop(ruled.insert(queue.clone())),
+                false => drop(ruled.remove(queue)),
+            }
+        }
+    }
+
     /// Looks for these jobs; `others` more numbers are taken.
     pub(in crate::engine) async fn take(
         session: &mut Session,

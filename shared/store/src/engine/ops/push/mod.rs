@@ -18,7 +18,7 @@ use continuing::{Continued, Open};
 use delegation::Places;
 pub(in super::super) use look::Look;
 use rows::{Rows, first_state};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use tenants::Allowances;
 use turnstone_domain::agent::delegation::DelegationMode;
 use turnstone_domain::{CallId, JobId, JobState, NewJob, Timestamp};
@@ -62,17 +62,44 @@ pub(in super::super) struct DelegationPlace {
     pub timeout_ms: Option<i64>,
 }
 
-/// Applies all pushes; each is taken whole or not at all, and one that is refused writes nothing.
+/// The answers to several pushes, in their order.
+type Answers = Vec<Result<Vec<Pushed>, StoreError>>;
+
+/// Applies all pushes without reading anything first, if none of them needs more than the statement that writes them: see
+/// [`Look::spared`]. `ruled` are the queues known to have rules.
+///
+/// # Errors
+/// Also when an id is taken, or a queue has a rule that is not known yet: then [`apply`] gives the answers.
+pub(in super::super) async fn apply_unread(
+    session: &mut Session,
+    unit: &mut Unit,
+    pushes: &[&[NewJob]],
+    ruled: &BTreeSet<String>,
+) -> Result<Option<Answers>, StoreError> {
+    let jobs: Vec<&NewJob> = pushes.iter().copied().flatten().collect();
+    let Some(look) = Look::spared(session, &jobs, ruled) else { return Ok(None) };
+    let entry = |job| PushEntry { job, step: None, delegation: None, continues: None };
+    let entries: Vec<Vec<PushEntry<'_>>> =
+        pushes.iter().map(|jobs| jobs.iter().map(entry).collect()).collect();
+    enqueue(session, unit, look, &entries).await.map(Some)
+}
+
+/// Applies all pushes; each is taken whole or not at all, and one that is refused writes nothing. `ruled` learns which of their
+/// queues have rules.
 pub(in super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     pushes: &[&[NewJob]],
-) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
+    ruled: Option<&mut BTreeSet<String>>,
+) -> Result<Answers, StoreError> {
     let places = Places::find(session, pushes).await?;
     let continued = Continued::find(session, pushes).await?;
     // After engagements are held: their inputs are worked on in the order of their numbers.
     let jobs: Vec<&NewJob> = pushes.iter().copied().flatten().collect();
     let look = Look::take(session, &jobs, 0).await?;
+    if let Some(ruled) = ruled {
+        look.teach(&jobs, ruled);
+    }
     let refusal = |jobs: &&[NewJob]| {
         look.refusal(jobs).or_else(|| places.refusal(jobs)).or_else(|| continued.refusal(jobs))
     };
@@ -109,13 +136,13 @@ pub(in super::super) async fn enqueue(
     unit: &mut Unit,
     look: Look,
     pushes: &[Vec<PushEntry<'_>>],
-) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
-    let Look { numbers, mut taken, mut bounded, .. } = look;
+) -> Result<Answers, StoreError> {
+    let Look { numbers, mut taken, mut bounded, placed, .. } = look;
     bounded.retain(|queue| pushes.iter().flatten().any(|entry| entry.job.queue == *queue));
     let mut bounds = Bounds::read(session, bounded).await?;
     let mut allowances = Allowances::read(session, pushes).await?;
     let mut alike = Alike::read(session, pushes).await?;
-    let mut rows = Rows::new(numbers);
+    let mut rows = Rows::new(numbers, placed);
     let mut answers = Vec::with_capacity(pushes.len());
     let mut accepted = Vec::new();
     for entries in pushes {

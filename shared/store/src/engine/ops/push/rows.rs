@@ -6,7 +6,7 @@ use super::{limits, unique};
 use crate::engine::journal::Journal;
 use crate::engine::rows::{
     ChildCount, DefinitionRow, DelegationRow, EngagementAgent, InputCount, InputDefinition, NewEngagementRow,
-    NewEnvelope, NewJobRow, NewTotals, QueueName, TagRow,
+    NewEnvelope, NewJobRow, NewTotals, PushedCount, QueueName, TagRow,
 };
 use crate::engine::session::Session;
 use crate::engine::statement::{Writes, as_json};
@@ -65,6 +65,8 @@ struct JobPlace {
 #[derive(Default)]
 pub(super) struct Rows {
     numbers: std::vec::IntoIter<i64>,
+    /// True when the numbers are [places](crate::engine::columns::Columns::placed).
+    placed: bool,
     jobs: Vec<NewJobRow>,
     envelopes: Vec<NewEnvelope>,
     tags: Vec<TagRow>,
@@ -80,9 +82,9 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// No rows yet; the jobs take these numbers.
-    pub(super) fn new(numbers: Vec<i64>) -> Self {
-        Self { numbers: numbers.into_iter(), ..Self::default() }
+    /// No rows yet; the jobs take these numbers, or these places among new numbers.
+    pub(super) fn new(numbers: Vec<i64>, placed: bool) -> Self {
+        Self { numbers: numbers.into_iter(), placed, ..Self::default() }
     }
 
     /// Adds a job that may run at `run_at`; returns the state in which it begins.
@@ -279,6 +281,10 @@ impl Rows {
     pub(super) async fn flush(mut self, session: &mut Session) -> Result<(), StoreError> {
         self.definitions.sort();
         self.definitions.dedup();
+        let takers = match self.placed {
+            true => pushed_counts(&self.jobs),
+            false => Vec::new(),
+        };
         let queues = self.queues.into_iter();
         let queues = queues.map(|(name, created_at)| QueueName { name, created_at }).collect();
         let mut writes = Writes::default();
@@ -301,6 +307,18 @@ impl Rows {
         writes.insert("write delegations", self.delegations);
         let adopted = self.adopted.into_iter().map(|(seq, many)| ChildCount { seq, many }).collect();
         writes.all("count children", &sql::UPDATE_TOTALS_OF_CHILDREN, adopted);
+        if !takers.is_empty() {
+            writes = writes.placed("number jobs", &sql::SELECT_NEW_NUMBERS, takers);
+        }
         writes.run(session).await
     }
+}
+
+/// How many of the jobs go into each queue.
+fn pushed_counts(jobs: &[NewJobRow]) -> Vec<PushedCount> {
+    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+    for job in jobs {
+        *counts.entry(&job.queue).or_default() += 1;
+    }
+    counts.into_iter().map(|(queue, jobs)| PushedCount { queue: queue.to_owned(), jobs }).collect()
 }
