@@ -14,6 +14,7 @@ on_every_store![
     a_full_queue_refuses_a_push_whole_and_other_queues_accept,
     waiting_jobs_count_and_running_or_ended_ones_do_not,
     concurrent_pushes_do_not_pass_the_bound_together,
+    a_bound_of_another_process_holds_for_the_next_push,
     the_bound_of_bytes_counts_stored_bytes,
     a_filling_queue_warns_its_clients,
     settings_are_merged_and_numbered,
@@ -107,6 +108,23 @@ async fn concurrent_pushes_do_not_pass_the_bound_together(at: &Opened) {
     let done = join_all(pushes).await;
     assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 10);
     assert_eq!(at.query("SELECT count(*) FROM jobs").await, 10);
+}
+
+async fn a_bound_of_another_process_holds_for_the_next_push(at: &Opened) {
+    at.push(plain(0)).await;
+    let other = at.place.open().await;
+    let limits = |max_depth| ConfigChange {
+        limits: Some(QueueLimits { max_depth, ..QueueLimits::default() }),
+        ..ConfigChange::default()
+    };
+    for _ in 0..2 {
+        other.queues.configure("q", limits(Some(1)), NOW).await.unwrap();
+        let refused = at.store.intake.push(vec![plain(0)]).await.unwrap_err();
+        assert!(matches!(refused, StoreError::QueueFull { .. }), "{refused}");
+        other.queues.configure("q", limits(Some(9)), NOW).await.unwrap();
+        at.push(plain(0)).await;
+        at.query("UPDATE jobs SET state = 'completed', ended_at = 1 WHERE seq = (SELECT max(seq) FROM jobs) RETURNING 1").await;
+    }
 }
 
 async fn the_bound_of_bytes_counts_stored_bytes(at: &Opened) {

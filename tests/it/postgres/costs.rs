@@ -3,7 +3,10 @@
 
 use crate::conformance::jobs::{agent, plain, request};
 use turnstone_domain::{Clock as _, JobState, NewJob};
-use turnstone_store::{ClaimRequest, JobKind, PostgresOptions, RemoteOutcome, Report, ReportedEnd, Ring};
+use turnstone_store::{
+    ClaimRequest, ConfigChange, JobKind, PostgresOptions, QueueLimits, RemoteOutcome, Report, ReportedEnd,
+    Ring,
+};
 use turnstone_tests::servers::{Database, Postgres, Wire};
 use turnstone_tests::{Fleet, Place, wait};
 
@@ -128,6 +131,21 @@ async fn a_lone_turn_is_three_round_trips_and_few_rows() {
     // The push, the write before the model call, the settlement.
     assert_eq!(others, ["commit", "commit", "commit"], "{:#?}", site.wire.said());
     assert_eq!(ran.rows, ROWS_OF_PUSH_AND_TURN);
+    site.fleet.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn a_queue_with_a_bound_costs_one_refused_statement_only_once() {
+    let site = Site::start().await;
+    let limits = QueueLimits { max_depth: Some(9), ..QueueLimits::default() };
+    let change = ConfigChange { limits: Some(limits), ..ConfigChange::default() };
+    site.fleet.store.queues.configure("q", change, site.fleet.clock.now()).await.expect("the bound");
+    let first = site.cost_of(async || site.push(plain(0)).await).await;
+    let second = site.cost_of(async || site.push(plain(0)).await).await;
+    assert_eq!(first.statements.first(), Some(&"commit"), "{first:?}");
+    assert_eq!(first.statements[1..], second.statements);
+    assert_eq!(second.statements.first(), Some(&"read"), "{second:?}");
     site.fleet.end().await;
 }
 
