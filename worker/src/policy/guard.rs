@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::guardrails::{Guardrail, Side, takes_parts, without_pictures};
+use turnstone_domain::artifact::NewArtifact;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::fork::QUESTIONS;
 use turnstone_domain::guardrail_check::{GuardrailCall, GuardrailCheck};
@@ -80,18 +81,23 @@ pub async fn answers(
 /// The positions of a call's files among its checks follow those of its questions.
 const FILES: usize = 500;
 
-/// Checks the content of a file that the agent made, before it is published (OAS-44).
+/// Checks the content of files that the agent made, before they are published (OAS-44).
 ///
 /// # Errors
-/// [`Stop::Fail`] when it does not pass.
-pub async fn file(
+/// [`Stop::Fail`] when one does not pass.
+pub async fn files(
     past: &TurnHistory,
     outbox: &mut Outbox,
     call: usize,
-    part: usize,
-    text: &str,
+    files: &[NewArtifact],
 ) -> Result<(), Stop> {
-    check(past, outbox, Side::Output, QUESTIONS * (call + 1) + FILES + part, Checked::text(text)).await
+    for (part, file) in files.iter().enumerate() {
+        if let Some(text) = file.text() {
+            let position = QUESTIONS * (call + 1) + FILES + part;
+            check(past, outbox, Side::Output, position, Checked::text(text)).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The content that a guardrail checks.

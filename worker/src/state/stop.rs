@@ -45,6 +45,12 @@ impl From<StoreError> for Stop {
     }
 }
 
+impl From<Wait> for Stop {
+    fn from(wait: Wait) -> Self {
+        Self::Park(Box::new(wait))
+    }
+}
+
 impl From<JobError> for Stop {
     fn from(error: JobError) -> Self {
         Self::Fail(error)

@@ -6,8 +6,9 @@
 
 use super::claimed::Claimed;
 use super::outbox::Outbox;
+use super::tools::Callable;
 use crate::model::{ModelAnswer, ModelRequest};
-use crate::tool::{Tool, Transport};
+use crate::tool::Transport;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -231,7 +232,7 @@ pub fn answered(claimed: &Claimed, span: &Span, answer: &ModelAnswer) {
 }
 
 /// Begins the span of one try of a call to a tool.
-pub fn call(claimed: &Claimed, requested: &RequestedCall, tool: &dyn Tool, capability: &Capability) -> Span {
+pub fn call(claimed: &Claimed, requested: &RequestedCall, Callable { tool, capability }: &Callable) -> Span {
     let span = tracing::info_span!(
         names::TOOL_CALL,
         { names::TOOL_NAME } = requested.name,

@@ -18,8 +18,7 @@ pub fn name(past: &TurnHistory, outbox: &mut Outbox) {
         return;
     }
     outbox.position.handoff_agent = Some(agent.name.clone());
-    let position = outbox.position.clone();
-    outbox.pending.position = Some(position);
+    outbox.pending.position = Some(outbox.position.clone());
 }
 
 /// Returns the agent of a claimed job: the one that took over, in its current form and under the rules of the

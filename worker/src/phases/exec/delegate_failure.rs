@@ -11,7 +11,7 @@ use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationState, OnFailure, RETRIES};
 use turnstone_domain::agent::errors::ErrorHandler;
-use turnstone_domain::error::{Escalation, EscalationType, FailureKind, OssaCode, Strategy};
+use turnstone_domain::error::{FailureKind, OssaCode, Strategy};
 use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
 use turnstone_domain::{AgentDefinition, EventName, JobError};
@@ -25,7 +25,7 @@ pub enum Aftermath {
     Outcome(ToolOutcome, Option<Handled>),
 }
 
-/// Decides what follows after the last of these tries failed.
+/// Decides what follows after the last of these tries failed with this outcome.
 ///
 /// # Errors
 /// [`Stop::Park`] while a reviewer decides, [`Stop::Fail`] after a no.
@@ -34,12 +34,12 @@ pub fn aftermath(
     outbox: &mut Outbox,
     call: &Call,
     tries: &[Delegated],
-    last: &Delegated,
+    outcome: ToolOutcome,
 ) -> Result<Aftermath, Stop> {
     if let Some(agent) = next(&outbox.claimed, call, tries) {
         return Ok(Aftermath::Ask(agent));
     }
-    let (outcome, handler) = (failure(last), handler(&outbox.claimed, call));
+    let handler = handler(&outbox.claimed, call);
     if let Some(handler) = handler.as_ref().filter(|handler| handler.strategy != Strategy::Escalate) {
         return Ok(handled(handler, outcome));
     }
@@ -136,10 +136,8 @@ fn escalated(
         }
         Some(state @ (ReviewState::Rejected | ReviewState::Expired)) => {
             let target = newest.and_then(|review| review.decided_by);
-            let context = Some(json!({"state": state}));
-            let decided = Escalation { to: EscalationType::Human, target, context };
             let error = JobError { retryable: false, ..error }.with("call_id", id.as_str());
-            return Err(error.escalated(decided).into());
+            return Err(error.escalated(escalation::decided(target, state)).into());
         }
         Some(ReviewState::Open) | None => {}
     }

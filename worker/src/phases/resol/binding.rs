@@ -2,13 +2,12 @@
 
 use crate::model::ToolOffer;
 use crate::policy::tool_rules;
-use crate::state::tools::{Bound, ResolvedTool, ToolSource};
+use crate::state::tools::{Bound, ResolvedTool, ToolSource, timeout};
 use crate::state::{Claimed, Secured};
 use crate::tool::mcp::{Catalogue, McpServer, McpTool};
 use crate::tool::{Tool, Toolbox};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 use turnstone_domain::agent::delegation::Target;
 use turnstone_domain::agent::{AgentFormat, Capability, Reached, Toolset};
 use turnstone_domain::digest;
@@ -210,13 +209,11 @@ async fn bound(
     if let Some(schema) = &capability.output_schema {
         claimed.deps.prepare(schema).await?;
     }
-    let timeout =
-        capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let record = ResolvedTool {
         name: offer.name,
         source,
         transport: tool.transport(),
-        timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+        timeout_ms: u64::try_from(timeout(&*tool, capability).as_millis()).unwrap_or(u64::MAX),
         retry_policy: capability.errors.retry.clone().or_else(|| claimed.agent.errors.retry.clone()),
         digest: digest::of_json(&serde_json::json!([offer.description, offer.input_schema])),
     };

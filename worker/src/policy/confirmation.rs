@@ -4,7 +4,7 @@
 //! Its row in the journal is a note about the first call of the turn. The user of an agent behind an output
 //! guardrail sees nothing of its delegates (OAS-43); there the operators are asked.
 
-use crate::policy::{escalation, exposes};
+use super::{escalation, exposes};
 use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_domain::error::FailureKind;
