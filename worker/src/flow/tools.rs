@@ -6,12 +6,12 @@ use super::run::FlowRun;
 use crate::policy::reviewers::OPERATOR;
 use crate::state::{Claimed, Secured, Stop};
 use crate::tool::mcp::McpTool;
-use crate::tool::{Invocation, NamedTool, Tool, ToolError};
-use async_trait::async_trait;
+use crate::tool::request::RequestTool;
+use crate::tool::uncalled::Uncalled;
+use crate::tool::{NamedTool, Tool};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 use turnstone_domain::agent::{Capability, Restriction, ToolSpec};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, question};
@@ -29,30 +29,6 @@ pub struct Declared {
     pub capability: Capability,
     /// The tool.
     pub tool: Arc<dyn Tool>,
-}
-
-/// A tool that the client executes. EXEC parks the job and takes the client's answer as the outcome.
-struct ClientTool {
-    spec: ToolSpec,
-}
-
-#[async_trait]
-impl Tool for ClientTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn timeout(&self) -> Duration {
-        Duration::from_secs(1)
-    }
-
-    fn asks_user(&self) -> bool {
-        true
-    }
-
-    async fn call(&self, _: Invocation<'_>) -> Result<Value, ToolError> {
-        Err(ToolError::Refused("the client executes this tool".to_owned()))
-    }
 }
 
 /// Returns the tools that the document of the turn brings along, except those of the server.
@@ -104,15 +80,15 @@ pub async fn declared(
 /// The tool of a node that calls one.
 async fn of_node(claimed: &Claimed, run: &FlowRun, secured: Secured<'_>) -> Result<Option<NamedTool>, Stop> {
     let Some(current) = &run.node else { return Ok(None) };
-    let toolbox = &claimed.deps.toolbox;
+    let declared = || claimed.deps.toolbox.declared().map_err(|why| failed(&why));
     if let Some((agent, _)) = run.crew.as_ref().and_then(|crew| crew.team.remote(crew.base.as_deref())) {
-        let made = toolbox.declared_agent(agent).map_err(|why| failed(&why))?;
+        let made = declared()?.agent(agent).map_err(|why| failed(&why))?;
         return Ok(Some((agent.head().name.clone(), made)));
     }
     match &current.node.kind {
         NodeKind::ApiNode(request) => {
             let name = current.node.head.name.clone();
-            let made = toolbox.request_tool(&name, request, true).map_err(|why| failed(&why))?;
+            let made = RequestTool::new(&name, request, true, Arc::clone(declared()?));
             Ok(Some((name, Arc::new(made))))
         }
         NodeKind::ToolNode(tool)
@@ -128,8 +104,8 @@ async fn made(claimed: &Claimed, secured: Secured<'_>, tool: &DeclaredTool) -> R
     let name = &tool.head.name;
     match &tool.kind {
         ToolKind::RemoteTool(request) => {
-            let made = claimed.deps.toolbox.request_tool(name, request, false).map_err(|why| failed(&why))?;
-            Ok(Arc::new(made))
+            let declared = claimed.deps.toolbox.declared().map_err(|why| failed(&why))?;
+            Ok(Arc::new(RequestTool::new(name, request, false, Arc::clone(declared))))
         }
         ToolKind::MCPTool { client_transport, .. } => {
             let offered = offered(claimed, secured, client_transport).await?;
@@ -142,7 +118,7 @@ async fn made(claimed: &Claimed, secured: Secured<'_>, tool: &DeclaredTool) -> R
             let description = tool.head.description.clone().unwrap_or_default();
             let input_schema = arguments(&tool.inputs);
             let spec = ToolSpec { name: name.clone(), description, input_schema, idempotent: true };
-            Ok(Arc::new(ClientTool { spec }))
+            Ok(Arc::new(Uncalled::asking(spec, "the client executes this tool")))
         }
     }
 }
@@ -153,7 +129,8 @@ async fn offered(
     _: Secured<'_>,
     transport: &ClientTransport,
 ) -> Result<BTreeMap<String, Arc<McpTool>>, Stop> {
-    let server = claimed.deps.toolbox.transport(transport).map_err(|why| failed(&why))?;
+    let declared = claimed.deps.toolbox.declared();
+    let server = declared.and_then(|declared| declared.transport(transport)).map_err(|why| failed(&why))?;
     let catalogue = server.catalogue().await.map_err(|why| {
         JobError::new(
             FailureKind::Tool,

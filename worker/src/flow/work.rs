@@ -61,7 +61,7 @@ pub fn model(claimed: &Claimed, flow: Option<&FlowRun>) -> Option<Result<NamedMo
         },
         _ => return None,
     };
-    (!declared::is_of_server(config)).then(|| claimed.deps.toolbox.declared_model(config))
+    (!declared::is_of_server(config)).then(|| claimed.deps.toolbox.declared()?.model(config))
 }
 
 /// Keeps the answer of the node's model for later phases. Returns the content when the turn is one of an agent, whose answer

@@ -1,7 +1,7 @@
 //! Models of clouds that a document of Agent Spec names: Oracle's, whose requests are signed, and Google's Vertex AI, whose
 //! requests carry a token of a service account.
 
-use super::openai::{OciModel, OciPlace, OpenAiConfig, OpenAiModel};
+use super::openai::{OciChat, OciModel, OpenAiConfig, OpenAiModel};
 use super::responses::{ResponsesConfig, ResponsesModel};
 use super::{Model, ModelAnswer, ModelError, ModelRequest};
 use crate::oci::{OciSigner, private_key, signed};
@@ -68,12 +68,13 @@ pub fn oci(
                 Some(provider) => provider == "COHERE",
                 None => config.model_id.starts_with("cohere."),
             };
-            let place = OciPlace {
+            let chat = OciChat {
+                base_url: endpoint.to_owned(),
                 compartment_id: compartment_id.clone(),
                 dedicated: serving_mode == "DEDICATED",
                 cohere,
             };
-            Arc::new(OciModel::new(name, (endpoint, client), place, signer, more)?)
+            Arc::new(OciModel::new(name, chat, client)?.with(None, more).signed_by(signer))
         }
     })
 }

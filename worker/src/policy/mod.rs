@@ -24,8 +24,10 @@ pub mod tool_rules;
 
 use crate::state::journal::Call;
 use crate::state::{Outbox, Stop, TurnHistory};
+use guard::Checked;
 use serde_json::Value;
 use turnstone_domain::agent::Capability;
+use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::artifact::NewArtifact;
 use turnstone_domain::message::Message;
 use turnstone_domain::tool_call::ToolOutcome;
@@ -75,12 +77,18 @@ pub async fn may(past: &TurnHistory, outbox: &mut Outbox, act: Act<'_>) -> Resul
     match act {
         Act::Resume => escalation::not_refused(past)?,
         Act::Input(messages) => {
-            Box::pin(guard::inputs(past, outbox, messages)).await?;
+            let contents = messages.iter().map(Checked::of).enumerate().collect();
+            Box::pin(guard::check(past, outbox, Side::Input, contents)).await?;
             outbox.screen_inputs(messages)?;
         }
-        Act::Question(call, text) => Box::pin(guard::question(past, outbox, call, text)).await?,
+        Act::Question(call, text) => {
+            let contents = vec![(guard::position_of(call), Checked::text(text))];
+            Box::pin(guard::check(past, outbox, Side::Output, contents)).await?;
+        }
         Act::Reply(call, texts) => {
-            Box::pin(guard::answers(past, outbox, call, texts)).await?;
+            let texts_of_call = texts.iter().map(|text| Checked::text(text));
+            let contents = (guard::position_of(call)..).zip(texts_of_call).collect();
+            Box::pin(guard::check(past, outbox, Side::Input, contents)).await?;
             outbox.screen_answers(texts)?;
         }
         Act::Call { call, capability, idempotent } => {
@@ -94,7 +102,8 @@ pub async fn may(past: &TurnHistory, outbox: &mut Outbox, act: Act<'_>) -> Resul
                     return Ok(Ruling::Deny(denied.again_is_useless()));
                 }
             }
-            Box::pin(guard::files(past, outbox, call.position, files)).await?;
+            let contents = guard::files(call.position, files);
+            Box::pin(guard::check(past, outbox, Side::Output, contents)).await?;
         }
         Act::Output { call, capability, outcome } => {
             return Ok(restriction::after(&outbox.claimed, past, call, capability, outcome));
@@ -102,7 +111,11 @@ pub async fn may(past: &TurnHistory, outbox: &mut Outbox, act: Act<'_>) -> Resul
         Act::Release { call, capability, outcome } => {
             restriction::review_output(past, outbox, call, capability, outcome)?;
         }
-        Act::Answer(result) => Box::pin(guard::answer(past, outbox, result)).await?,
+        Act::Answer(result) if outbox.claimed.agent.guardrails.of(Side::Output).is_some() => {
+            let text = guard::answer(&outbox.claimed, past, result);
+            Box::pin(guard::check(past, outbox, Side::Output, vec![(0, Checked::text(&text))])).await?;
+        }
+        Act::Answer(_) => {}
         Act::NextTurn => confirmation::confirmed(past, outbox)?,
     }
     Ok(Ruling::Allow)

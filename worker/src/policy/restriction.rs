@@ -150,36 +150,21 @@ pub fn after(
     capability: &Capability,
     outcome: &ToolOutcome,
 ) -> Ruling {
-    let denied =
-        outcome.was_invoked().then(|| denied_output(claimed, past, call, capability, outcome)).flatten();
-    match denied {
-        Some(denial) => Ruling::Deny(denial),
-        // The review may be approved already, by the recorded call in a fork or by the record in a rerun.
-        None if capability.output_restriction.is_reviewed()
-            && !is_output_approved(past, call, capability) =>
-        {
-            Ruling::Review
-        }
-        None => Ruling::Allow,
-    }
-}
-
-fn denied_output(
-    claimed: &Claimed,
-    past: &TurnHistory,
-    call: &Call,
-    capability: &Capability,
-    outcome: &ToolOutcome,
-) -> Option<ToolOutcome> {
-    RestrictionPart::all(&capability.output_restriction).find_map(|part| {
-        let source = part.restriction.assertion.as_deref()?;
+    let asserted = RestrictionPart::all(&capability.output_restriction).filter(|_| outcome.was_invoked());
+    for part in asserted {
+        let Some(source) = part.restriction.assertion.as_deref() else { continue };
         let (name, outputs) = (part.name(call), outputs_of(outcome));
         let object = past.object.as_ref();
         let view = object.map(|object| object.with_made(name, &call.asked.arguments, &outputs));
-        let why = violated(claimed, (source, &part.names(claimed)), view.as_ref())?;
-        let text = format!("the output restriction of `{name}` does not allow its result to be used: {why}");
-        Some(ToolOutcome::failed(FailureKind::Policy.code(), text))
-    })
+        if let Some(why) = violated(claimed, (source, &part.names(claimed)), view.as_ref()) {
+            let text =
+                format!("the output restriction of `{name}` does not allow its result to be used: {why}");
+            return Ruling::Deny(ToolOutcome::failed(FailureKind::Policy.code(), text));
+        }
+    }
+    // The review may be approved already, by the recorded call in a fork or by the record in a rerun.
+    let reviewed = capability.output_restriction.is_reviewed();
+    if reviewed && !is_output_approved(past, call, capability) { Ruling::Review } else { Ruling::Allow }
 }
 
 /// Asks for the output reviews; returns once each reviewer has approved.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::DelegationMode;
 use turnstone_domain::agent::errors::Contact;
-use turnstone_domain::error::{FailureKind, OssaCode};
+use turnstone_domain::error::{ErrorClass, FailureKind};
 use turnstone_domain::review::{NewReview, ReviewKind, call_of_review};
 use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
 
@@ -40,7 +40,7 @@ pub fn words(agent: &AgentDefinition) -> Vec<String> {
         .iter()
         .flat_map(|capability| [&capability.input_restriction, &capability.output_restriction]);
     let reviewers = restrictions.filter_map(|restriction| restriction.require_review.clone());
-    let contacts = OssaCode::ALL.into_iter().filter_map(|code| agent.errors.contact(code));
+    let contacts = ErrorClass::ALL.into_iter().filter_map(|code| agent.errors.contact(code));
     let supervisors = contacts.filter_map(|contact| supervisor(&contact));
     reviewers.chain(supervisors).collect()
 }

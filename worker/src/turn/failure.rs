@@ -78,7 +78,7 @@ fn handled(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Resu
     if error.escalation.is_some() || !error.kind.is_agents() {
         return Err(error);
     }
-    let code = error.kind.ossa();
+    let code = error.kind.class();
     let handler = outbox.claimed.agent.errors.handler(code).cloned();
     let default = match error.kind {
         // No approval can permit a deeper chain.
@@ -112,7 +112,7 @@ fn escalate(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Set
         let message = format!("{}; it happened again after an approval", error.message);
         return Settlement::Discard { error: JobError { message, retryable: false, ..error } };
     }
-    let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.ossa()) else {
+    let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.class()) else {
         let alert = Escalation { to: EscalationType::Alert, target: None, context: None };
         past.roll_back_state(outbox, &error, true);
         let error = JobError { retryable: false, ..error }.escalated(alert);

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationState, OnFailure, RETRIES};
 use turnstone_domain::agent::errors::ErrorHandler;
-use turnstone_domain::error::{FailureKind, OssaCode, Strategy};
+use turnstone_domain::error::{ErrorClass, FailureKind, Strategy};
 use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
 use turnstone_domain::{AgentDefinition, EventName, JobError};
@@ -93,7 +93,7 @@ fn replaces(strategy: Strategy) -> bool {
 
 /// Returns the handler for a failed delegate: the capability's own, else the agent's.
 fn handler(claimed: &Claimed, call: &Call) -> Option<ErrorHandler> {
-    let code = OssaCode::DelegationFailed;
+    let code = ErrorClass::DelegationFailed;
     let own = claimed.agent.capability(&call.asked.name).and_then(|own| own.errors.handler.clone());
     own.filter(|handler| handler.is_about(code)).or_else(|| claimed.agent.errors.handler(code).cloned())
 }
@@ -143,7 +143,7 @@ fn escalated(
     }
     let data = error.event_data();
     outbox.event(EventName::ErrorEscalated, data.clone());
-    let Some(contact) = outbox.claimed.agent.errors.contact(OssaCode::DelegationFailed) else {
+    let Some(contact) = outbox.claimed.agent.errors.contact(ErrorClass::DelegationFailed) else {
         return Ok(false);
     };
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": id,

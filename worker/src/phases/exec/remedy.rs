@@ -39,7 +39,7 @@ pub fn remedy(
     standing: FailedCall,
 ) -> Remedy {
     let Some(error) = outcome.as_error() else { return Remedy::End(outcome, None) };
-    let code = error.kind.ossa();
+    let code = error.kind.class();
     let found = policy.remedy(own, code);
     let wait_ms = found.rule.delay_ms(standing.tries + 1).max(error.retry_after_ms.unwrap_or(0));
     if standing.repeatable

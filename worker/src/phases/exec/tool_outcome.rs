@@ -174,7 +174,7 @@ fn failed(call: &Call, outcome: &ToolOutcome) -> JobError {
 /// continue.
 fn ask(past: &TurnHistory, outbox: &mut Outbox, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
     let Some(error) = outcome.as_error() else { return Ok(()) };
-    let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.ossa()) else {
+    let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.class()) else {
         outbox.event(EventName::ErrorEscalated, error.event_data());
         return Ok(());
     };

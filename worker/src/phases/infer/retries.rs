@@ -10,7 +10,7 @@ use crate::state::{Claimed, Outbox, Stop};
 use serde_json::json;
 use std::time::Duration;
 use turnstone_domain::agent::AgentFormat;
-use turnstone_domain::error::{OssaCode, Strategy};
+use turnstone_domain::error::{ErrorClass, Strategy};
 use turnstone_domain::{EventName, JobError};
 
 /// The longest delay within a turn that a document may demand, in milliseconds.
@@ -63,7 +63,7 @@ fn is_last(claimed: &Claimed, error: &JobError) -> bool {
 }
 
 fn of_model(error: &JobError) -> bool {
-    matches!(error.kind.ossa(), OssaCode::LlmError | OssaCode::LlmTimeout | OssaCode::RateLimited)
+    matches!(error.kind.class(), ErrorClass::LlmError | ErrorClass::LlmTimeout | ErrorClass::RateLimited)
 }
 
 fn is_held(error: &JobError) -> bool {
@@ -72,7 +72,7 @@ fn is_held(error: &JobError) -> bool {
 
 /// Returns the delay before the models are called again, in milliseconds; `None` when they are not.
 fn wait(claimed: &Claimed, error: &JobError, tries: u32) -> Option<u64> {
-    let code = error.kind.ossa();
+    let code = error.kind.class();
     if !error.retryable || !of_model(error) {
         return None;
     }

@@ -104,7 +104,7 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Mcp
         Some(Reached::Mcp { server: key }) => {
             let server = match toolbox.server(key) {
                 Some(server) => Ok(Arc::clone(server)),
-                None if key.contains("://") => toolbox.declared_server(key),
+                None if key.contains("://") => toolbox.declared().and_then(|declared| declared.server(key)),
                 None => Err(unknown_server(key)),
             };
             let own = name.strip_prefix(key.as_str()).and_then(|rest| rest.strip_prefix('.'));
@@ -154,7 +154,7 @@ pub async fn bind(
     }
     match capability.origin.as_ref().map(|origin| (&origin.reached, origin.tool_index)) {
         Some((Reached::Http(endpoint), tool_index)) => {
-            let tool = toolbox.declared_tool(capability, endpoint)?;
+            let tool = toolbox.declared()?.tool(capability, endpoint)?;
             bound(claimed, tool, capability, ToolSource::Manifest { tool_index }).await
         }
         Some((Reached::Unserved { kind }, _)) => Err(format!(
