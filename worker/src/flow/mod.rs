@@ -106,7 +106,7 @@ async fn replayed(outbox: &Outbox) -> Result<FlowRun, Stop> {
     let fans = claimed.depth < i64::from(claimed.agent.limits.max_delegation_depth);
     let machine = Machine::replayed(flow, inputs, fans, past).map_err(|why| {
         let message = format!("the record of the flow does not fit its document: {why}");
-        JobError { retryable: false, ..JobError::new(FailureKind::Internal, message) }
+        JobError::new(FailureKind::Internal, message).for_good()
     })?;
     Ok(FlowRun { root: Arc::clone(&claimed.agent), machine, node: None, crew: None, steps })
 }
@@ -201,12 +201,12 @@ async fn past(outbox: &Outbox) -> Result<(Vec<NodeResult>, Vec<TeamStep>), Stop>
 fn inputs(flow: &Flow, args: &RawJson) -> Result<Values, JobError> {
     let given: Vec<Value> = args.parse().unwrap_or_default();
     flow.start_of(given.into_iter().next())
-        .map_err(|why| JobError { retryable: false, ..JobError::new(FailureKind::Validation, why) })
+        .map_err(|why| JobError::new(FailureKind::Validation, why).for_good())
 }
 
 /// A failure of the flow itself, which another attempt only repeats.
 pub fn failed(why: &str) -> JobError {
-    JobError { retryable: false, ..JobError::new(FailureKind::Tool, why) }
+    JobError::new(FailureKind::Tool, why).for_good()
 }
 
 /// An empty map of JSON.

@@ -67,7 +67,7 @@ pub fn run(
     };
     Ok(match joined {
         Ok(outputs) => ToolOutcome::Success { output: outputs.into() },
-        Err((kind, why)) => ToolOutcome::failed(kind.code(), why),
+        Err((kind, why)) => ToolOutcome::failed(kind, why),
     })
 }
 

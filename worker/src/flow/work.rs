@@ -40,7 +40,7 @@ pub fn say_inputs(past: &mut TurnHistory, outbox: &mut Outbox) -> Result<usize, 
 
 fn not_a_message() -> JobError {
     let message = "args: after the inputs of a flow come messages, each with `role` (user, assistant) and `content`, a text";
-    JobError { retryable: false, ..JobError::new(FailureKind::Validation, message) }
+    JobError::new(FailureKind::Validation, message).for_good()
 }
 
 /// Returns the messages for the node's model; `None` when the turn has no such node.
@@ -257,7 +257,7 @@ pub fn outcome(past: &TurnHistory, bodies: &Bodies, planned: Option<&NodeAnswer>
         Some(failed) => {
             let error =
                 failed.as_error().unwrap_or_else(|| JobError::new(FailureKind::Tool, "the call failed"));
-            Err(JobError { retryable: false, ..error })
+            Err(error.for_good())
         }
         None => Err(JobError::new(FailureKind::Internal, "the outcome of the node's call is not recorded")),
     }

@@ -12,7 +12,9 @@ use serde_json::json;
 use std::sync::Arc;
 use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::session_state::Operation;
 use turnstone_domain::{EventName, Phase};
+use turnstone_telemetry::names;
 
 const VERSION: i64 = 2;
 
@@ -30,7 +32,9 @@ pub async fn run(
     let scope = past.state_scope(&outbox.claimed);
     if let Some(scope) = &scope {
         outbox.secure().await?;
-        Box::pin(past.recall_state(&outbox.claimed, scope)).await?;
+        if past.recalled_calls.iter().any(|call| Operation::is_one(&call.name)) {
+            Box::pin(past.look_at_state(&outbox.claimed, scope)).await?;
+        }
     }
     let changes = past.buffer.as_ref().map(|buffer| buffer.changes().to_vec()).unwrap_or_default();
     let commit = scope.zip(past.buffer.as_ref()).and_then(|(scope, buffer)| buffer.commit(&scope));
@@ -52,7 +56,9 @@ pub async fn run(
     outbox.complete_phase(Phase::Persist, VERSION, &body)?;
     if let Some(before) = before {
         outbox.pending.state = commit;
-        let span = trace::state_save(&outbox.claimed);
+        // Beside the turn, as the conventions demand.
+        let parent = &outbox.claimed.trace.invoke;
+        let span = trace::with_state(&outbox.claimed, tracing::info_span!(parent: parent, names::STATE_SAVE));
         match Box::pin(outbox.barrier()).instrument(span).await {
             Err(Stop::Fail(error)) if error.kind == FailureKind::State => {
                 outbox.undo_phase(before);

@@ -83,7 +83,7 @@ fn is_yes(answer: &Value) -> bool {
 /// Returns the failure of a job whose user ended it. It is final.
 fn refused(outbox: &Outbox) -> JobError {
     let message = format!("the user refused the turn after turn {}", outbox.position.turn);
-    JobError { retryable: false, ..JobError::new(FailureKind::Policy, message) }
+    JobError::new(FailureKind::Policy, message).for_good()
 }
 
 #[cfg(test)]

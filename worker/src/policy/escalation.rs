@@ -160,7 +160,8 @@ pub fn confirmed(past: &TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
 
 /// Returns the failure of a job that was rejected, or not answered in time. It is final.
 fn refusal(kind: FailureKind, what: &str, review: &ReviewAnswer) -> JobError {
-    JobError { retryable: false, ..JobError::new(kind, sentence(review, what, what)) }
+    JobError::new(kind, sentence(review, what, what))
+        .for_good()
         .escalated(decided(Some(decider(review)), review.state))
 }
 

@@ -98,7 +98,7 @@ pub async fn may(past: &TurnHistory, outbox: &mut Outbox, act: Act<'_>) -> Resul
         Act::Files(call, files) => {
             for text in files.iter().filter_map(NewArtifact::text) {
                 if let Err(blocked) = outbox.screen_file(&call.asked.name, text) {
-                    let denied = ToolOutcome::failed(blocked.kind.code(), blocked.message);
+                    let denied = ToolOutcome::failed(blocked.kind, blocked.message);
                     return Ok(Ruling::Deny(denied.again_is_useless()));
                 }
             }

@@ -34,8 +34,10 @@ impl<'r> RestrictionPart<'r> {
         std::iter::once(Self { restriction, section: None }).chain(added)
     }
 
+    /// Returns the reviewer that the restriction names.
     fn reviewer(&self) -> Option<Contact> {
-        reviewer_of(self.restriction)
+        let target = self.restriction.require_review.clone()?;
+        Some(Contact { target, timeout_ms: self.restriction.answer_within_ms, ..Contact::default() })
     }
 
     /// Returns the name of the call in the Engagement object.
@@ -79,7 +81,7 @@ pub fn before(
         if let Some(why) = violated_before(&outbox.claimed, past, call, &part) {
             let text =
                 format!("the input restriction of `{}` does not allow this call: {why}", part.name(call));
-            return Ok(Ruling::Deny(ToolOutcome::refused(FailureKind::Policy.code(), text)));
+            return Ok(Ruling::Deny(ToolOutcome::refused(FailureKind::Policy, text)));
         }
     }
     let reviewed = RestrictionPart::all(restriction).filter_map(|part| {
@@ -89,12 +91,13 @@ pub fn before(
     let reviewed: Vec<(Contact, RestrictionPart<'_>)> = reviewed.collect();
     // A call whose output has no reviewer does not run either.
     let all = reviewed.iter().map(|(reviewer, _)| reviewer).chain(&outputs);
-    if let Some(word) = all.into_iter().find_map(|requested| missing_reviewer(&outbox.claimed, requested)) {
+    let missing = all.map(|reviewer| &reviewer.target);
+    if let Some(word) = missing.into_iter().find(|word| !reviewers::is_reviewer(&outbox.claimed, word)) {
         let text = format!(
             "`{}` needs the approval of its reviewer `{word}`, and there is no such reviewer: the caller named no user",
             call.asked.name
         );
-        return Ok(Ruling::Deny(ToolOutcome::refused(FailureKind::Policy.code(), text)));
+        return Ok(Ruling::Deny(ToolOutcome::refused(FailureKind::Policy, text)));
     }
     for (reviewer, part) in reviewed {
         let view = past.object.as_ref();
@@ -138,7 +141,7 @@ fn declined(
     matches!(answer.state, ReviewState::Rejected | ReviewState::Expired).then(|| {
         let why = answer.reason.as_deref().unwrap_or("no reason was given");
         let text = format!("the call of `{}` was denied: {why}", call.asked.name);
-        ToolOutcome::refused(FailureKind::Policy.code(), text)
+        ToolOutcome::refused(FailureKind::Policy, text)
     })
 }
 
@@ -159,7 +162,7 @@ pub fn after(
         if let Some(why) = violated(claimed, (source, &part.names(claimed)), view.as_ref()) {
             let text =
                 format!("the output restriction of `{name}` does not allow its result to be used: {why}");
-            return Ruling::Deny(ToolOutcome::failed(FailureKind::Policy.code(), text));
+            return Ruling::Deny(ToolOutcome::failed(FailureKind::Policy, text));
         }
     }
     // The review may be approved already, by the recorded call in a fork or by the record in a rerun.
@@ -271,7 +274,7 @@ pub fn may_resend(past: &TurnHistory, outbox: &Outbox, call: &Call, sends: i64) 
         past.reviews.iter().filter(same).count()
     };
     if about(ReviewState::Rejected) + about(ReviewState::Expired) > 0 {
-        return Ok(Ruling::Deny(ToolOutcome::failed(FailureKind::Tool.code(), UNKNOWN)));
+        return Ok(Ruling::Deny(ToolOutcome::failed(FailureKind::Tool, UNKNOWN)));
     }
     if i64::try_from(about(ReviewState::Approved)).unwrap_or(0) >= sends {
         return Ok(Ruling::Allow);
@@ -316,17 +319,6 @@ fn rejected(claimed: &Claimed, call: &Call, review: &ReviewAnswer) -> Stop {
         return error.escalated(escalation::decided(Some(escalation::decider(review)), review.state)).into();
     }
     error.with("oas_rule", "OAS-32").into()
-}
-
-/// Returns the reviewer that a restriction names.
-fn reviewer_of(restriction: &Restriction) -> Option<Contact> {
-    let target = restriction.require_review.clone()?;
-    Some(Contact { target, timeout_ms: restriction.answer_within_ms, ..Contact::default() })
-}
-
-/// Returns the reviewer's name in the document, if no such reviewer exists.
-fn missing_reviewer<'a>(claimed: &Claimed, requested: &'a Contact) -> Option<&'a str> {
-    (!reviewers::is_reviewer(claimed, &requested.target)).then_some(requested.target.as_str())
 }
 
 /// Returns the reviewer for calls of an OSSA agent that may not run twice (`human_in_loop`,

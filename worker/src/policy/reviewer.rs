@@ -65,7 +65,7 @@ pub fn ask(outbox: &Outbox, review: NewReview, text: String) -> Stop {
     };
     if let Some(why) = outbox.claimed.too_deep(reviewer) {
         let error = JobError::new(FailureKind::DelegationDepth, format!("the reviewer {why}"));
-        return JobError { retryable: false, ..error }.with("oas_rule", "OAS-32").into();
+        return error.for_good().with("oas_rule", "OAS-32").into();
     }
     let span = trace::handoff(&agent.name, DelegationMode::Supervisor.as_str());
     let meta = trace::child_meta(outbox, None, &agent.name, &span);

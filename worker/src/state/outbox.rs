@@ -155,12 +155,6 @@ impl Outbox {
         self.phase_began = Instant::now();
     }
 
-    /// Returns the milliseconds since the phase began.
-    #[must_use]
-    pub fn phase_ms(&self) -> i64 {
-        i64::try_from(self.phase_began.elapsed().as_millis()).unwrap_or(i64::MAX)
-    }
-
     /// Completes a phase: adds its checkpoint and its event to the pending write, which becomes durable with the next
     /// barrier. `version` is the version of the body's form; a later worker uses it to read the checkpoint. The events of
     /// INIT and EMIT also have the ids of the turn and of the worker's instance, as OSSA demands.
@@ -206,7 +200,9 @@ impl Outbox {
             )
         };
         let (body, more) = (body.map_err(failed)?, more.map_err(failed)?);
-        let (at, duration_ms, turn) = (self.claimed.deps.clock.now(), self.phase_ms(), self.position.turn);
+        let (at, took, turn) =
+            (self.claimed.deps.clock.now(), self.phase_began.elapsed(), self.position.turn);
+        let duration_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
         let spent = Spent::default();
         self.pending.checkpoints.push(NewCheckpoint {
             turn,

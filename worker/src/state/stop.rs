@@ -121,7 +121,7 @@ pub fn unpriced(budget: &str, wanted: Option<&str>, model: &str, priced_in: &str
     };
     // No further attempt changes the configuration.
     let error = JobError::new(FailureKind::ModelUnavailable, message).with("budget", budget);
-    JobError { retryable: false, ..error }
+    error.for_good()
 }
 
 /// Returns the error of an exhausted budget (agent extension §3).

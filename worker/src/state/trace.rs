@@ -283,17 +283,8 @@ pub fn handoff(target: &str, mode: &str) -> Span {
     span
 }
 
-/// Begins the span in which state is read.
-pub fn state_load(claimed: &Claimed) -> Span {
-    state(claimed, tracing::info_span!(names::STATE_LOAD))
-}
-
-/// Begins the span in which state is committed: beside the turn, as the conventions demand.
-pub fn state_save(claimed: &Claimed) -> Span {
-    state(claimed, tracing::info_span!(parent: &claimed.trace.invoke, names::STATE_SAVE))
-}
-
-fn state(claimed: &Claimed, span: Span) -> Span {
+/// Describes the agent's state on a span in which it is read or committed.
+pub fn with_state(claimed: &Claimed, span: Span) -> Span {
     let options = &claimed.agent.state;
     let mode = json!(options.mode);
     span::say(&span, names::STATE_MODE, mode.as_str());

@@ -89,7 +89,7 @@ fn handled(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Resu
         Strategy::Escalate => Ok(escalate(past, outbox, error)),
         Strategy::Abort if handler.is_some() => {
             past.roll_back_state(outbox, &error, true);
-            Ok(Settlement::Discard { error: JobError { retryable: false, ..error } })
+            Ok(Settlement::Discard { error: error.for_good() })
         }
         Strategy::Fallback => match handler.and_then(|handler| handler.fallback_value) {
             Some(value) => {
@@ -115,7 +115,7 @@ fn escalate(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Set
     let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.class()) else {
         let alert = Escalation { to: EscalationType::Alert, target: None, context: None };
         past.roll_back_state(outbox, &error, true);
-        let error = JobError { retryable: false, ..error }.escalated(alert);
+        let error = error.for_good().escalated(alert);
         outbox.event(EventName::ErrorEscalated, error.event_data());
         return Settlement::Discard { error };
     };
@@ -132,6 +132,6 @@ fn escalate(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Set
     let topic = Topic::error(error.kind, CallId(String::new()));
     match escalation::ask(past, outbox, topic, question, &contact) {
         Stop::Park(wait) => Settlement::Park { wait: *wait },
-        _ => Settlement::Discard { error: JobError { retryable: false, ..error } },
+        _ => Settlement::Discard { error: error.for_good() },
     }
 }

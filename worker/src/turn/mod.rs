@@ -14,7 +14,6 @@ mod begin;
 mod exceeded;
 mod failure;
 mod handoff;
-mod memory;
 pub mod rerun;
 
 use crate::deps::Deps;
@@ -281,7 +280,7 @@ async fn conclude(
         Err(stop @ (Stop::LeaseLost(_) | Stop::Store(_))) => return Err(stop),
     };
     let mut write = outbox.take_pending();
-    write.remember = answered.then(|| memory::remember(past, outbox)).flatten();
+    write.remember = answered.then(|| handoff::remember(past, outbox)).flatten();
     let discarded = match &settlement {
         Settlement::Discard { error } => Some(error.code().to_owned()),
         _ => None,

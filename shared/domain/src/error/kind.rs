@@ -103,6 +103,12 @@ kinds! {
     Silence = "visibility_timeout", StateError, "visibility_timeout", true;
 }
 
+impl AsRef<str> for FailureKind {
+    fn as_ref(&self) -> &str {
+        self.code()
+    }
+}
+
 impl FailureKind {
     /// Reads [`FailureKind::code`].
     #[must_use]

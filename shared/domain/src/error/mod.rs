@@ -153,6 +153,12 @@ impl JobError {
         [Some(reported.code.as_str()), named, class].into_iter().flatten().collect()
     }
 
+    /// Marks the error as final: no further attempt can end differently.
+    #[must_use]
+    pub fn for_good(self) -> Self {
+        Self { retryable: false, ..self }
+    }
+
     /// Adds a fact for programs.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {

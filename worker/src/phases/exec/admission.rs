@@ -67,7 +67,7 @@ pub fn callable(bodies: &mut Bodies, outbox: &Outbox, call: &Call) -> Result<Cal
     within_number(call)?;
     if !outbox.claimed.may_call(outbox.position.tool_turns) {
         let text = format!("this agent has no tool `{}` in this turn", call.asked.name);
-        return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
+        return Err(ToolOutcome::refused(FailureKind::ToolNotFound, text));
     }
     usable(&outbox.claimed, bodies, call)
 }
@@ -81,7 +81,7 @@ pub fn within_number(call: &Call) -> Result<(), ToolOutcome> {
         return Ok(());
     }
     let text = "too many tool calls in one answer; ask for fewer";
-    Err(ToolOutcome::refused(FailureKind::Validation.code(), text))
+    Err(ToolOutcome::refused(FailureKind::Validation, text))
 }
 
 /// Returns the same without the limits of the turn, for a call of an earlier turn.
@@ -95,7 +95,7 @@ pub fn usable(claimed: &Claimed, bodies: &mut Bodies, call: &Call) -> Result<Cal
     let found = resol::callable(claimed, bodies, name).zip(resol::offer(claimed, bodies, name));
     let Some((found, offer)) = found.filter(|_| offered) else {
         let text = format!("this agent has no tool `{name}`");
-        return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
+        return Err(ToolOutcome::refused(FailureKind::ToolNotFound, text));
     };
     // The agent's schema narrows that of the registry; it never replaces it.
     for schema in [&offer.input_schema, &found.tool.spec().input_schema] {
@@ -112,7 +112,7 @@ pub fn usable(claimed: &Claimed, bodies: &mut Bodies, call: &Call) -> Result<Cal
 pub fn not_forbidden(claimed: &Claimed, name: &str) -> Result<(), ToolOutcome> {
     let Some(setting) = claimed.agent.actions.forbids(name) else { return Ok(()) };
     let text = format!("`{name}` may not be called: {setting} of the agent forbids it");
-    Err(ToolOutcome::refused(FailureKind::Policy.code(), text))
+    Err(ToolOutcome::refused(FailureKind::Policy, text))
 }
 
 /// Checks the arguments of a call against a schema.
@@ -122,7 +122,7 @@ pub fn not_forbidden(claimed: &Claimed, name: &str) -> Result<(), ToolOutcome> {
 pub fn fits(claimed: &Claimed, schema: &serde_json::Value, call: &Call) -> Result<(), ToolOutcome> {
     claimed.deps.check(schema, &call.asked.arguments).map_err(|why| {
         let text = format!("the arguments do not match the schema of `{}`: {why}", call.asked.name);
-        ToolOutcome::refused(FailureKind::ToolInput.code(), text)
+        ToolOutcome::refused(FailureKind::ToolInput, text)
     })
 }
 

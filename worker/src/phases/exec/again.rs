@@ -103,7 +103,7 @@ async fn repeatable(
     };
     if callable.tool.tokens().is_some() {
         let text = "calls of remote agents are not repeated; ask in a new turn";
-        return Ok(Err(ToolOutcome::refused(FailureKind::Tool.code(), text)));
+        return Ok(Err(ToolOutcome::refused(FailureKind::Tool, text)));
     }
     let ruling = if row.state != ToolCallState::Sent {
         admission::unrestricted(past, outbox, call, &callable).await?

@@ -48,7 +48,7 @@ fn bounded(outbox: &Outbox, kept: &[Artifact], files: &[NewArtifact]) -> Result<
     for (count, file) in (count..).zip(new) {
         limits.admit(file.bytes(), count, bytes).map_err(|why| {
             let text = format!("the file `{}` is not kept: {why}", file.name);
-            ToolOutcome::failed(FailureKind::Tool.code(), text).again_is_useless()
+            ToolOutcome::failed(FailureKind::Tool, text).again_is_useless()
         })?;
         bytes += file.bytes();
     }

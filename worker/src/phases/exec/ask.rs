@@ -77,13 +77,13 @@ async fn allowable(
         Err(refusal) => return Ok(Err(refusal)),
     };
     if outbox.claimed.agent.guardrails.for_guarded {
-        return Ok(Err(ToolOutcome::refused(FailureKind::Policy.code(), NOBODY)));
+        return Ok(Err(ToolOutcome::refused(FailureKind::Policy, NOBODY)));
     }
     let act = Act::Call { call, capability: &capability, idempotent: true };
     if let Ruling::Deny(refusal) = policy::may(past, outbox, act).await? {
         return Ok(Err(refusal));
     }
-    let wrong = |why: String| ToolOutcome::refused(FailureKind::ToolInput.code(), why);
+    let wrong = |why: String| ToolOutcome::refused(FailureKind::ToolInput, why);
     Ok(Question::read(&call.asked.arguments).map_err(wrong))
 }
 

@@ -282,7 +282,7 @@ const UNKNOWN: &str =
 /// Ends a call that was sent before a crash and may not be repeated: the model learns that its outcome is
 /// unknown.
 async fn unknown(past: &TurnHistory, outbox: &mut Outbox, call: Call) -> Result<Flight, Stop> {
-    let outcome = ToolOutcome::failed(FailureKind::Tool.code(), UNKNOWN);
+    let outcome = ToolOutcome::failed(FailureKind::Tool, UNKNOWN);
     let own = Capability::named(call.asked.name.clone());
     let over = Over::made(past, outbox, &call, &own, outcome.into()).await?;
     Ok(Flight::over(call, over))

@@ -38,7 +38,7 @@ pub fn open(claimed: &Claimed, call: &Call, until: Timestamp) -> ToolOutcome {
         until.to_rfc3339()
     );
     let wait_ms = u64::try_from(until.since(claimed.deps.clock.now())).unwrap_or(0);
-    ToolOutcome::refused(FailureKind::CircuitOpen.code(), text).retry_after(Some(wait_ms))
+    ToolOutcome::refused(FailureKind::CircuitOpen, text).retry_after(Some(wait_ms))
 }
 
 /// Counts the outcome of a call at its breaker. Returns true when a failure opened it, and the success that the store

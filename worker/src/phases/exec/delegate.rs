@@ -211,7 +211,7 @@ fn askable(
     admission::within_number(call)?;
     if handed_over(&outbox.claimed, past).is_some() {
         let text = "this call was not made: control was handed over to another agent";
-        return Err(ToolOutcome::refused(FailureKind::Tool.code(), text));
+        return Err(ToolOutcome::refused(FailureKind::Tool, text));
     }
     let may_call = outbox.claimed.may_call(outbox.position.tool_turns);
     free(&outbox.claimed, bodies, call, may_call)
@@ -229,11 +229,11 @@ fn free(
     let offered = bodies.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
     let Some(delegate) = claimed.delegate(name).filter(|_| offered && may_call) else {
         let text = format!("this agent has no tool `{name}` in this turn");
-        return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
+        return Err(ToolOutcome::refused(FailureKind::ToolNotFound, text));
     };
     admission::fits(claimed, &delegate.offer.input_schema, call)?;
     match claimed.too_deep(name) {
-        Some(why) => Err(ToolOutcome::refused(FailureKind::DelegationDepth.code(), why)),
+        Some(why) => Err(ToolOutcome::refused(FailureKind::DelegationDepth, why)),
         None => Ok(Arc::clone(&delegate.agent)),
     }
 }

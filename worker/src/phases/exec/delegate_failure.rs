@@ -14,7 +14,7 @@ use turnstone_domain::agent::errors::ErrorHandler;
 use turnstone_domain::error::{ErrorClass, FailureKind, Strategy};
 use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
-use turnstone_domain::{AgentDefinition, EventName, JobError};
+use turnstone_domain::{AgentDefinition, EventName};
 use turnstone_store::Delegated;
 
 /// The next step after a failed delegate.
@@ -136,7 +136,7 @@ fn escalated(
         }
         Some(state @ (ReviewState::Rejected | ReviewState::Expired)) => {
             let target = newest.and_then(|review| review.decided_by);
-            let error = JobError { retryable: false, ..error }.with("call_id", id.as_str());
+            let error = error.for_good().with("call_id", id.as_str());
             return Err(error.escalated(escalation::decided(target, state)).into());
         }
         Some(ReviewState::Open) | None => {}
@@ -161,5 +161,5 @@ pub fn failure(done: &Delegated) -> ToolOutcome {
         _ => "it was cancelled".to_owned(),
     };
     let text = format!("agent `{}` ended with status {}: {why}", done.agent, done.state.as_str());
-    ToolOutcome::failed(FailureKind::Delegation.code(), text)
+    ToolOutcome::failed(FailureKind::Delegation, text)
 }

@@ -18,7 +18,7 @@ use turnstone_domain::tool_call::ToolOutcome;
 pub fn available(claimed: &Claimed, Callable { tool, capability }: &Callable) -> Result<(), ToolOutcome> {
     if tool.tokens().is_some() {
         return match claimed.too_deep(&capability.name) {
-            Some(why) => Err(ToolOutcome::refused(FailureKind::DelegationDepth.code(), why)),
+            Some(why) => Err(ToolOutcome::refused(FailureKind::DelegationDepth, why)),
             None => Ok(()),
         };
     }
@@ -73,7 +73,7 @@ pub async fn of(
         Some(keeper) => keeper.of_call(&owner, &tool.spec().name).await.map_err(|error| {
             tracing::warn!(%error, "credentials cannot be read");
             let text = format!("the credentials for `{}` could not be read; try again", capability.name);
-            ToolOutcome::failed(FailureKind::Tool.code(), text)
+            ToolOutcome::failed(FailureKind::Tool, text)
         })?,
     };
     if kept.is_empty() && matches!(acting, Acting::Static(_)) {
@@ -90,5 +90,5 @@ pub async fn of(
 }
 
 fn refused(why: String) -> ToolOutcome {
-    ToolOutcome::refused(FailureKind::Policy.code(), why)
+    ToolOutcome::refused(FailureKind::Policy, why)
 }

@@ -135,9 +135,8 @@ fn wait_for_user(past: &mut TurnHistory, outbox: &mut Outbox, requested: Request
 }
 
 fn park(call: Call) -> Result<Stop, Stop> {
-    let question = Question::read(&call.asked.arguments).map_err(|why| {
-        Stop::from(JobError { retryable: false, ..JobError::new(FailureKind::Internal, why) })
-    })?;
+    let question = Question::read(&call.asked.arguments)
+        .map_err(|why| Stop::from(JobError::new(FailureKind::Internal, why).for_good()))?;
     let requested = AskedUser { call_id: call.asked.call_id, question, exposes: serde_json::Map::new() };
     Ok(Wait::Input(requested).into())
 }

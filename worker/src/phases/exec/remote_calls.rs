@@ -103,7 +103,7 @@ pub fn unasked(requested: &RemoteQuestion) -> ToolOutcome {
         question::TOOLS[1],
         crate::tool::outbound::excerpt(&requested.question.prompt(), 300)
     );
-    ToolOutcome::failed(FailureKind::Tool.code(), text).again_is_useless()
+    ToolOutcome::failed(FailureKind::Tool, text).again_is_useless()
 }
 
 /// Asks our user a remote agent's question; `tokens` were booked for the call so far. The job parks, and the

@@ -79,7 +79,7 @@ pub async fn try_once(
     let began = Instant::now();
     let answer = tool.answer(invocation).instrument(span.clone()).await;
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
-    let failed = |text| ToolOutcome::failed(FailureKind::Tool.code(), text);
+    let failed = |text| ToolOutcome::failed(FailureKind::Tool, text);
     let mut news = None;
     let mut artifacts = Vec::new();
     let (outcome, fate, counts) = match answer {
@@ -94,11 +94,9 @@ pub async fn try_once(
         Err(ToolError::Busy(text, wait_ms)) => (failed(text).retry_after(wait_ms), Fate::Undone, false),
         Err(ToolError::Lost(text)) => (failed(text), Fate::Unknown, true),
         Err(ToolError::Timeout(text)) => {
-            (ToolOutcome::failed(FailureKind::ToolTimeout.code(), text), Fate::Unknown, true)
+            (ToolOutcome::failed(FailureKind::ToolTimeout, text), Fate::Unknown, true)
         }
-        Err(ToolError::Refused(text)) => {
-            (ToolOutcome::refused(FailureKind::Tool.code(), text), Fate::Undone, false)
-        }
+        Err(ToolError::Refused(text)) => (ToolOutcome::refused(FailureKind::Tool, text), Fate::Undone, false),
         Err(ToolError::Begun(handle)) => {
             news = Some(News::Begun(*handle));
             (ToolOutcome::Success { output: Value::Null }, Fate::Answered, false)
@@ -127,7 +125,7 @@ fn formed(claimed: &Claimed, outcome: ToolOutcome, call: &Call, capability: &Cap
         Ok(()) => outcome,
         Err(why) => {
             let text = format!("the output of `{}` does not match its output_schema: {why}", call.asked.name);
-            ToolOutcome::failed(FailureKind::ToolInput.code(), text)
+            ToolOutcome::failed(FailureKind::ToolInput, text)
         }
     }
 }

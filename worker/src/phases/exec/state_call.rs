@@ -39,9 +39,7 @@ pub async fn run(past: &mut TurnHistory, outbox: &mut Outbox, mut call: Call) ->
     let allowed = call.position < MAX_CALLS && outbox.claimed.may_call(outbox.position.tool_turns);
     let outcome = match allowed {
         true => outcome(&outbox.claimed, past, &call.asked).await?,
-        false => {
-            ToolOutcome::refused(FailureKind::Validation.code(), "no more tools may be called in this turn")
-        }
+        false => ToolOutcome::refused(FailureKind::Validation, "no more tools may be called in this turn"),
     };
     let outcome = outbox.screen_outcome(&call.asked.name, outcome);
     let text = outcome.for_model();
@@ -60,11 +58,11 @@ async fn outcome(
         Ok(operation) => operation,
         Err(why) => {
             let text = format!("the arguments do not match the schema of `{}`: {why}", requested.name);
-            return Ok(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
+            return Ok(ToolOutcome::refused(FailureKind::ToolInput, text));
         }
     };
     let Some(scope) = past.state_scope(claimed) else {
-        return Ok(ToolOutcome::refused(FailureKind::ToolNotFound.code(), "this agent keeps no state"));
+        return Ok(ToolOutcome::refused(FailureKind::ToolNotFound, "this agent keeps no state"));
     };
     past.look_at_state(claimed, &scope).await?;
     let now = claimed.deps.clock.now();
@@ -75,7 +73,7 @@ async fn outcome(
         }
     }
     let Some(buffer) = &mut past.buffer else {
-        return Ok(ToolOutcome::refused(FailureKind::State.code(), "the state was not read"));
+        return Ok(ToolOutcome::refused(FailureKind::State, "the state was not read"));
     };
     Ok(match buffer.apply(&operation, now) {
         Ok(mut output) => {

@@ -138,7 +138,8 @@ fn not_on_record(outbox: &Outbox, call: &Call) -> JobError {
         "turn {turn_number} of this fork calls `{name}` with arguments for which nothing is on record, and nothing is called \
          for a fork; fork this engagement at turn {turn_number}, phase exec, with --live-tools to let it be called"
     );
-    JobError { retryable: false, ..JobError::new(FailureKind::Tool, message) }
+    JobError::new(FailureKind::Tool, message)
+        .for_good()
         .with("call_id", call.asked.call_id.as_str())
         .with("not_on_record", true)
 }

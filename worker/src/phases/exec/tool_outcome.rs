@@ -42,7 +42,7 @@ pub enum Ending {
 impl Over {
     /// Returns the end of a call whose outcome the journal holds.
     pub fn recalled(row: ToolCall) -> Self {
-        let nothing = || ToolOutcome::refused(FailureKind::Tool.code(), "there is no answer");
+        let nothing = || ToolOutcome::refused(FailureKind::Tool, "there is no answer");
         let (outcome, handled) = (row.outcome.unwrap_or_else(nothing), row.handled);
         let result = CallResult { outcome, handled, duration_ms: row.duration_ms.unwrap_or_default() };
         Self { result, ending: Ending::Recalled }

@@ -171,7 +171,10 @@ pub async fn ask(
                 model_failed(outbox, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
                 prepared.reserved = Some(afforded);
-                spend_time(&outbox.claimed, request, began);
+                // The timeout of the agent's document bounds all models and retries together (RS-42).
+                if outbox.claimed.agent.limits.model_timeout_ms.is_some() {
+                    request.timeout = request.timeout.saturating_sub(began.elapsed());
+                }
                 if !error.falls_back() || request.timeout.is_zero() {
                     return Err(last.into());
                 }
@@ -179,14 +182,6 @@ pub async fn ask(
         }
     }
     Err(last.into())
-}
-
-/// Subtracts the time of a failed call from the timeout of the agent's document, which bounds all models and retries
-/// together (RS-42).
-fn spend_time(claimed: &Claimed, request: &mut ModelRequest, began: tokio::time::Instant) {
-    if claimed.agent.limits.model_timeout_ms.is_some() {
-        request.timeout = request.timeout.saturating_sub(began.elapsed());
-    }
 }
 
 /// Three of the permissions of a call: the pass of its rate limit, a place, and the reservation.
@@ -354,7 +349,7 @@ fn unknown_provider(outbox: &mut Outbox, wanted: &ModelRef) -> JobError {
 
 /// Returns an error that another attempt cannot change: the job or the configuration has to change first.
 fn unconfigured(message: String) -> JobError {
-    JobError { retryable: false, ..JobError::new(FailureKind::ModelUnavailable, message) }
+    JobError::new(FailureKind::ModelUnavailable, message).for_good()
 }
 
 /// Returns the job's error for a failed call, when no other model answers.
@@ -367,6 +362,6 @@ fn failure(wanted: &ModelRef, error: &ModelError) -> JobError {
         ModelError::Unavailable(_) => JobError::new(FailureKind::ModelUnavailable, message).of_an_outage(),
         ModelError::Timeout(_) => JobError::new(FailureKind::ModelTimeout, message),
         ModelError::Malformed(_) => JobError::new(FailureKind::Model, message),
-        ModelError::Refused(_) => JobError { retryable: false, ..JobError::new(FailureKind::Model, message) },
+        ModelError::Refused(_) => JobError::new(FailureKind::Model, message).for_good(),
     }
 }
