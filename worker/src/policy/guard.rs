@@ -53,8 +53,8 @@ pub fn answer(claimed: &Claimed, past: &TurnHistory, result: &Value) -> String {
     said.as_str().map_or_else(|| said.to_string(), str::to_owned)
 }
 
-/// Checks contents one by one: those of the user before a model sees any of them (OAS-41, OAS-42), and those of the agent
-/// before any of it is shown (OAS-43, OAS-44).
+/// Checks contents one by one. Those of the user are checked before a model sees any of them (OAS-41, OAS-42), those of the
+/// agent before any of it is shown (OAS-43, OAS-44).
 ///
 /// # Errors
 /// [`Stop::Fail`] when one does not pass.

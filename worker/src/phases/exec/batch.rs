@@ -12,18 +12,16 @@
 //!
 //! The model receives the outcomes in the order of its requests, whichever call returned first.
 
+use super::flight::{Flight, Ready, Step};
 use super::remedy::{FailedCall, Remedy, remedy};
 use super::send::{self, Fate, Made, News};
 use super::tool_outcome::{Ending, Over, deliver};
 use super::tries::{self, NextTry};
 use super::{admission, artifacts, circuit, remote_calls};
-use crate::breakers::Success;
 use crate::phases::resol;
 use crate::policy::{self, Act, Ruling};
 use crate::state::journal::{self, Call, CallResult};
-use crate::state::tools::Callable;
 use crate::state::{Bodies, Claimed, Outbox, Secured, Stop, TurnHistory, pay};
-use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use turnstone_domain::CallId;
@@ -36,96 +34,6 @@ use turnstone_store::breakers::Passage;
 /// The most calls that a round begins. All of them leave right after its barrier, so that no call waits for another
 /// one while it is journalled as sent.
 const AT_ONCE: usize = 8;
-
-/// A call of the batch and its progress.
-struct Flight {
-    call: Call,
-    step: Step,
-    /// The success that its circuit breaker in the store must learn of after the next barrier.
-    success: Option<Success>,
-}
-
-impl Flight {
-    fn ready(call: Call, ready: Ready) -> Self {
-        Self { call, step: Step::Ready(Box::new(ready)), success: None }
-    }
-
-    fn over(call: Call, over: Over) -> Self {
-        Self { call, step: Step::Over(Box::new(over)), success: None }
-    }
-
-    /// Returns the most tokens that a remote agent may spend on it; `None` for a call of any other tool.
-    fn tokens(&self) -> Option<i64> {
-        match &self.step {
-            Step::Ready(ready) => ready.callable.tool.tokens(),
-            Step::Over(_) | Step::Returned => None,
-        }
-    }
-
-    /// Returns true if it runs in this round.
-    fn is_in_round(&self) -> bool {
-        matches!(&self.step, Step::Ready(ready) if ready.in_round)
-    }
-
-    /// Returns true if no work for it runs on this server now.
-    fn is_remote(&self) -> bool {
-        match &self.step {
-            Step::Ready(ready) => ready.callable.tool.tokens().is_some(),
-            Step::Over(_) | Step::Returned => true,
-        }
-    }
-}
-
-/// The progress of a call.
-enum Step {
-    /// It runs in the next round.
-    Ready(Box<Ready>),
-    /// Its outcome is known, but the model has not received it yet.
-    Over(Box<Over>),
-    /// The model has received its outcome.
-    Returned,
-}
-
-/// The tool to call next, and the result of earlier tries.
-struct Ready {
-    callable: Callable,
-    /// The number of tries of this tool that failed.
-    tries: u32,
-    /// True if this tool is the fallback of the one that the model requested.
-    replaced: bool,
-    /// The permission of its circuit breaker.
-    passage: Passage,
-    /// The tokens reserved for it, when it is a remote agent.
-    set_aside: i64,
-    /// The tokens charged for it so far. Another try continues the same remote engagement, whose count includes them.
-    booked: i64,
-    /// The handle by which a remote agent is asked about the work that it has begun.
-    handle: Option<Value>,
-    /// True if remote work may exist without a handle: a request was sent, and its outcome is unknown.
-    doubtful: bool,
-    /// True if a remote agent began to work in the round before. This round sends no new request, and waits for its end.
-    continues: bool,
-    /// True if it runs in this round.
-    in_round: bool,
-}
-
-impl Ready {
-    /// Returns a call of which this tool knows nothing yet.
-    fn new(callable: Callable) -> Self {
-        Self {
-            callable,
-            tries: 0,
-            replaced: false,
-            passage: Passage::Free,
-            set_aside: 0,
-            booked: 0,
-            handle: None,
-            doubtful: false,
-            continues: false,
-            in_round: false,
-        }
-    }
-}
 
 /// Runs calls until each has its outcome and the model has received it. Each call comes with its position in the model's
 /// answer.

@@ -32,6 +32,7 @@ mod context;
 mod delegate;
 mod delegate_failure;
 pub mod delegates;
+mod flight;
 mod identity;
 mod node;
 mod remedy;
