@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use turnstone_domain::agent::errors::Breaker;
 use turnstone_domain::{Clock, JobId, Lease, Timestamp};
 use turnstone_store::StoreError;
-use turnstone_store::breakers::{BreakerKey, BreakerStep, Breakers, Passage};
+use turnstone_store::breakers::{BreakerKey, BreakerStep, Breakers, Passage, Stepped};
 
 /// The age at which the view of other processes' breakers is read again.
 const LOOK: Duration = Duration::from_millis(200);
@@ -97,11 +97,19 @@ struct Tally {
     since: Option<Instant>,
 }
 
+/// A circuit breaker, and the rule that it follows.
+#[derive(Clone, Debug)]
+pub struct Circuit {
+    /// The breaker.
+    pub key: BreakerKey,
+    /// Its rule.
+    pub rule: Breaker,
+}
+
 /// A success to report to the store.
 #[derive(Debug)]
 pub struct Success {
-    key: BreakerKey,
-    rule: Breaker,
+    circuit: Circuit,
     step: BreakerStep,
 }
 
@@ -116,29 +124,22 @@ impl BreakerWatch {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keeper(&self, rule: &Breaker) -> Option<&dyn Breakers> {
-        self.keeper.as_deref().filter(|_| rule.enabled)
+    fn keeper(&self, circuit: &Circuit) -> Option<&dyn Breakers> {
+        self.keeper.as_deref().filter(|_| circuit.rule.enabled)
     }
 
     /// Asks for permission to make a call under the lease of a job. A store that does not answer grants it,
     /// because no failure of the service is known.
-    pub async fn pass(
-        &self,
-        _: Secured<'_>,
-        clock: &dyn Clock,
-        (key, rule): (&BreakerKey, &Breaker),
-        lease: &Lease,
-    ) -> Passage {
-        let Some(keeper) = self.keeper(rule) else { return Passage::Free };
+    pub async fn pass(&self, _: Secured<'_>, clock: &dyn Clock, circuit: &Circuit, lease: &Lease) -> Passage {
+        let Some(keeper) = self.keeper(circuit) else { return Passage::Free };
         if !self.is_fresh() {
             Box::pin(self.look(keeper)).await;
         }
-        if !self.known().troubled.contains(key) {
+        if !self.known().troubled.contains(&circuit.key) {
             return Passage::Free;
         }
         let step = BreakerStep::Pass { lease: lease.clone() };
-        logged(keeper.step(key, rule, step, clock.now()).await)
-            .map_or(Passage::Free, |stepped| stepped.passage)
+        stepped(keeper, circuit, step, clock).await.map_or(Passage::Free, |stepped| stepped.passage)
     }
 
     /// Counts a failed call of a job; returns the time until which the breaker is open, when this failure
@@ -147,55 +148,48 @@ impl BreakerWatch {
         &self,
         _: Secured<'_>,
         clock: &dyn Clock,
-        (key, rule): (&BreakerKey, &Breaker),
+        circuit: &Circuit,
         job: &JobId,
     ) -> Option<Timestamp> {
-        let keeper = self.keeper(rule)?;
-        let successes = self.known().successes.remove(key).unwrap_or_default().successes;
+        let keeper = self.keeper(circuit)?;
+        let successes = self.known().successes.remove(&circuit.key).unwrap_or_default().successes;
         let step = BreakerStep::Failed { job: job.0.clone(), successes };
-        let stepped = logged(keeper.step(key, rule, step, clock.now()).await)?;
-        self.known().troubled.insert(key.clone());
+        let stepped = stepped(keeper, circuit, step, clock).await?;
+        self.known().troubled.insert(circuit.key.clone());
         stepped.opened_until
     }
 
     /// Counts a successful call of a job, without waiting. While the service works, the store learns of
     /// successes with the next failure. Otherwise it returns the step that [`BreakerWatch::store_success`] stores.
     #[must_use = "the store has to learn of it"]
-    pub fn succeeded(
-        &self,
-        key: BreakerKey,
-        rule: Breaker,
-        job: &JobId,
-        passage: Passage,
-    ) -> Option<Success> {
-        self.keeper(&rule)?;
+    pub fn succeeded(&self, circuit: Circuit, job: &JobId, passage: Passage) -> Option<Success> {
+        self.keeper(&circuit)?;
         if passage == Passage::Trial {
-            let step = BreakerStep::TrialSucceeded { job: job.0.clone() };
-            return Some(Success { key, rule, step });
+            return Some(Success { circuit, step: BreakerStep::TrialSucceeded { job: job.0.clone() } });
         }
         let successes = {
             let mut known = self.known();
-            let troubled = known.troubled.contains(&key);
-            let tally = known.successes.entry(key.clone()).or_default();
+            let troubled = known.troubled.contains(&circuit.key);
+            let tally = known.successes.entry(circuit.key.clone()).or_default();
             tally.successes = tally.successes.saturating_add(1);
             let since = *tally.since.get_or_insert_with(Instant::now);
             // A success among consecutive failures counts at once; among many calls successes are counted
             // together.
-            let due = rule.failure_share >= 100 || since.elapsed() >= LOOK;
+            let due = circuit.rule.failure_share >= 100 || since.elapsed() >= LOOK;
             if !(troubled && due) {
                 return None;
             }
-            known.successes.remove(&key).unwrap_or_default().successes
+            known.successes.remove(&circuit.key).unwrap_or_default().successes
         };
-        Some(Success { key, rule, step: BreakerStep::Succeeded { successes } })
+        Some(Success { circuit, step: BreakerStep::Succeeded { successes } })
     }
 
     /// Stores a success.
     pub async fn store_success(&self, _: Secured<'_>, clock: &dyn Clock, success: Success) {
-        let Success { key, rule, step } = success;
-        let Some(keeper) = self.keeper(&rule) else { return };
+        let Success { circuit, step } = success;
+        let Some(keeper) = self.keeper(&circuit) else { return };
         let is_trial = matches!(step, BreakerStep::TrialSucceeded { .. });
-        logged(keeper.step(&key, &rule, step, clock.now()).await);
+        stepped(keeper, &circuit, step, clock).await;
         if is_trial {
             // The next call reads if this closed it.
             self.known().looked = None;
@@ -203,16 +197,9 @@ impl BreakerWatch {
     }
 
     /// Returns the place of a trial call that did not run, or that reveals nothing about the service.
-    pub async fn not_made(
-        &self,
-        _: Secured<'_>,
-        clock: &dyn Clock,
-        (key, rule): (&BreakerKey, &Breaker),
-        job: &JobId,
-    ) {
-        if let Some(keeper) = self.keeper(rule) {
-            let step = BreakerStep::TrialNotMade { job: job.0.clone() };
-            logged(keeper.step(key, rule, step, clock.now()).await);
+    pub async fn not_made(&self, _: Secured<'_>, clock: &dyn Clock, circuit: &Circuit, job: &JobId) {
+        if let Some(keeper) = self.keeper(circuit) {
+            stepped(keeper, circuit, BreakerStep::TrialNotMade { job: job.0.clone() }, clock).await;
         }
     }
 
@@ -253,6 +240,15 @@ impl BreakerWatch {
     }
 }
 
+async fn stepped(
+    keeper: &dyn Breakers,
+    Circuit { key, rule }: &Circuit,
+    step: BreakerStep,
+    clock: &dyn Clock,
+) -> Option<Stepped> {
+    logged(keeper.step(key, rule, step, clock.now()).await)
+}
+
 fn logged<T>(outcome: Result<T, StoreError>) -> Option<T> {
     outcome
         .inspect_err(|error| tracing::debug!(%error, "the circuit breakers cannot be asked; calls are made"))
@@ -263,7 +259,7 @@ fn logged<T>(outcome: Result<T, StoreError>) -> Option<T> {
 mod tests {
     use super::*;
     use async_trait::async_trait;
-    use turnstone_store::breakers::{Stepped, Trouble};
+    use turnstone_store::breakers::Trouble;
 
     #[test]
     fn numbers_that_no_breaker_can_have_are_refused() {
@@ -326,13 +322,13 @@ mod tests {
     async fn a_breaker_that_another_process_opens_is_seen_within_a_fifth_of_a_second() {
         let shared = Arc::new(SharedBreakers::default());
         let watch = BreakerWatch::new(Arc::clone(&shared) as Arc<dyn Breakers>);
-        let (key, rule) = (BreakerKey::model("test", "m"), Breaker::default());
+        let circuit = Circuit { key: BreakerKey::model("test", "m"), rule: Breaker::default() };
         let lease = Lease { job: JobId("a".to_owned()), token: "t".to_owned(), expires_at: Noon.now() };
-        let pass = async || watch.pass(Secured::assumed(), &Noon, (&key, &rule), &lease).await;
+        let pass = async || watch.pass(Secured::assumed(), &Noon, &circuit, &lease).await;
         assert_eq!(pass().await, Passage::Free);
         let until = Noon.now().plus_ms(60_000);
         *shared.open.lock().unwrap() =
-            vec![Trouble { key: key.clone(), failures: 5, open_until: Some(until) }];
+            vec![Trouble { key: circuit.key.clone(), failures: 5, open_until: Some(until) }];
         tokio::time::advance(Duration::from_millis(199)).await;
         assert_eq!(pass().await, Passage::Free);
         tokio::time::advance(Duration::from_millis(1)).await;

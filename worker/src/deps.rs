@@ -1,6 +1,7 @@
 //! The parts that all turns of this worker share.
 
 use crate::breakers::BreakerWatch;
+use crate::cache::Cache;
 use crate::freeze::FreezeWatch;
 use crate::model::{ModelLimits, Prices, Providers};
 use crate::options::WorkerOptions;
@@ -8,7 +9,7 @@ use crate::schema_check;
 use crate::tool::Toolbox;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_blocking::{in_place, wait_in_place};
 use turnstone_domain::policy::Expression;
 use turnstone_domain::review::ReviewRules;
@@ -63,10 +64,15 @@ const HEAVIEST: u64 = 5_000_000;
 
 type CompiledSchema = Result<Arc<Schema>, String>;
 
-#[derive(Default)]
 struct Compiled {
     schemas: Mutex<HashMap<String, CompiledSchema>>,
-    expressions: Mutex<HashMap<String, Expression>>,
+    expressions: Cache<Expression>,
+}
+
+impl Default for Compiled {
+    fn default() -> Self {
+        Self { schemas: Mutex::default(), expressions: Cache::of(KEPT) }
+    }
 }
 
 impl Compiled {
@@ -81,10 +87,6 @@ impl Compiled {
             known.clear();
         }
         known.insert(key, compiled.clone());
-    }
-
-    fn expressions(&self) -> MutexGuard<'_, HashMap<String, Expression>> {
-        self.expressions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -199,15 +201,8 @@ impl Deps {
     /// A sentence with the reason why it is not an expression.
     pub fn expression(&self, names: &[&str], source: &str) -> Result<Expression, String> {
         let key = format!("{}\n{source}", names.join(","));
-        if let Some(known) = self.compiled.expressions().get(&key) {
-            return Ok(known.clone());
-        }
-        let compiled = wait_in_place(|| Expression::compile(source, names)).map_err(|e| e.to_string())?;
-        let mut known = self.compiled.expressions();
-        if known.len() >= KEPT {
-            known.clear();
-        }
-        known.insert(key, compiled.clone());
-        Ok(compiled)
+        self.compiled.expressions.get_or(key, || {
+            wait_in_place(|| Expression::compile(source, names)).map_err(|error| error.to_string())
+        })
     }
 }

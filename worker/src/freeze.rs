@@ -44,11 +44,11 @@ impl FreezeWatch {
     /// [`Stop::Drain`] when the worker drains first.
     pub(crate) async fn wait(
         &self,
-        _: Secured<'_>,
+        secured: Secured<'_>,
         tenant: &str,
         draining: &CancellationToken,
     ) -> Result<(), Stop> {
-        while self.is_frozen(tenant).await {
+        while self.is_frozen(secured, tenant).await {
             tokio::select! {
                 biased;
                 () = draining.cancelled() => return Err(Stop::Drain),
@@ -59,7 +59,7 @@ impl FreezeWatch {
     }
 
     /// Returns true while the fleet or the tenant is frozen.
-    pub(crate) async fn is_frozen(&self, tenant: &str) -> bool {
+    pub(crate) async fn is_frozen(&self, _: Secured<'_>, tenant: &str) -> bool {
         let Some(keeper) = &self.keeper else { return false };
         let mut known = self.known.lock().await;
         if known.read_at.is_none_or(|at| at.elapsed() >= FRESH) {

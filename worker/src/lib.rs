@@ -12,10 +12,11 @@
 //!             │                             ╰────────────────┴────────┴─────────▶ model: providers
 //!             │                             ╰─▶ policy: guardrails, filters, restrictions, reviews
 //!             │                             ╰─▶ state: the claim, the past, bodies, and the outbox with the lease
-//!             ╰─ breakers, deps, options: shared by all turns
+//!             ╰─ breakers, cache, deps, options: shared by all turns
 //! ```
 
 mod breakers;
+mod cache;
 pub mod deps;
 mod flow;
 mod freeze;

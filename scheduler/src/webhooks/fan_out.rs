@@ -1,10 +1,10 @@
 //! Events since the mark become deliveries to the webhooks that match them.
 
 use serde_json::Value;
-use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, names_matching};
+use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter};
 use turnstone_domain::webhook::{NewDelivery, Webhook};
 use turnstone_domain::{Ids, Timestamp};
-use turnstone_ojs::{in_form, type_of};
+use turnstone_ojs::{form, in_form, names_matching, type_of};
 use turnstone_store::{Feed, StoreError, Term, Webhooks};
 
 /// Events that are read in one step, so that the transaction that writes their deliveries stays short.
@@ -53,7 +53,9 @@ impl FanOut<'_> {
         hooks: &'h [Webhook],
         now: Timestamp,
     ) -> impl Iterator<Item = NewDelivery> + 'h {
-        let wanting = hooks.iter().filter_map(|hook| Some((hook, hook.wants(event)?)));
+        let wanting = hooks.iter().filter(|hook| hook.is_concerned(event));
+        let wanting =
+            wanting.filter_map(|hook| Some((hook, form(hook.events.iter().map(String::as_str), event)?)));
         wanting.map(move |(hook, form)| NewDelivery {
             id: format!("msg_{}", self.ids.next()),
             webhook_id: hook.id.clone(),

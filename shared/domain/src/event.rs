@@ -183,6 +183,22 @@ impl EventName {
         Self::ALL.iter().copied().find(|name| name.as_str() == text)
     }
 
+    /// Returns true if the data of the event names the turn and the worker's instance.
+    #[must_use]
+    pub fn names_turn(self) -> bool {
+        matches!(
+            self,
+            Self::PhaseCompleted
+                | Self::JobFailed
+                | Self::ToolCalled
+                | Self::ToolCompleted
+                | Self::ToolFailed
+                | Self::StateChanged
+                | Self::DelegationStarted
+                | Self::DelegationCompleted
+        )
+    }
+
     /// Returns true for events inside an agent's turn. The feed of all events shows them only to readers that name
     /// them: there are many, and they matter to readers of one engagement.
     #[must_use]

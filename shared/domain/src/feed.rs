@@ -4,10 +4,6 @@ use crate::{EngagementId, EventName, JobId, Timestamp};
 use serde_json::Value;
 use std::fmt;
 
-mod ossa;
-
-pub use ossa::OssaEvent;
-
 /// The position of a reader in the feed. Text like `evt_27.4.1`, which is opaque to clients.
 ///
 /// It is the place of an event in the one order of all events, and so the id of that event as well.
@@ -169,57 +165,13 @@ pub fn names_by_default() -> Vec<EventName> {
     EventName::ALL.iter().copied().filter(|name| !name.inside_turn()).collect()
 }
 
-/// Returns the names that match patterns. `*` matches the names that are shown by default. `tool.*` matches every name
-/// with that beginning, shown by default or not; anything else matches itself. The types of [`OssaEvent`] match the
-/// events that they are a form of.
-#[must_use]
-pub fn names_matching<'a>(patterns: impl IntoIterator<Item = &'a str> + Clone) -> Vec<EventName> {
-    let wanted = |name: &EventName| patterns.clone().into_iter().any(|pattern| matches(pattern, *name));
-    EventName::ALL.iter().copied().filter(wanted).collect()
-}
-
-fn matches(pattern: &str, name: EventName) -> bool {
-    if OssaEvent::ALL.iter().any(|form| form.is_form_of(name) && form.matches(pattern)) {
-        return true;
-    }
-    match pattern.strip_suffix('*') {
-        Some("") => !name.inside_turn(),
-        _ => is_among(pattern, name.as_str()),
-    }
-}
-
 /// Returns true if a name equals a pattern, or has the beginning of one that ends in `*`.
-fn is_among(pattern: &str, name: &str) -> bool {
+#[must_use]
+pub fn is_among(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => prefix.ends_with('.') && name.starts_with(prefix),
         None => name == pattern,
     }
-}
-
-/// The form in which a reader receives an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
-    /// Under its own name.
-    Own,
-    /// As an event of OSSA.
-    Ossa(OssaEvent),
-}
-
-/// Returns the form in which a reader with these patterns receives an event; `None` when no pattern matches. An event
-/// that is requested under both of its names is sent once, as OSSA's.
-#[must_use]
-pub fn form<'a>(patterns: impl IntoIterator<Item = &'a str> + Clone, event: &FeedEvent) -> Option<Form> {
-    let any = |holds: &dyn Fn(&str) -> bool| patterns.clone().into_iter().any(holds);
-    if let Some(form) = OssaEvent::of(event)
-        && any(&|pattern| form.matches(pattern))
-    {
-        return Some(Form::Ossa(form));
-    }
-    let own = |pattern: &str| match pattern {
-        "*" => !event.name.inside_turn(),
-        pattern => is_among(pattern, event.name.as_str()),
-    };
-    any(&own).then_some(Form::Own)
 }
 
 /// Returns true if a text is valid in a list of names: `*`, or words separated by dots of which the last may be `*`.
@@ -262,49 +214,6 @@ mod tests {
         ] {
             assert_eq!(Cursor::parse(bad), None, "{bad:?}");
         }
-    }
-
-    #[test]
-    fn patterns_stand_for_names() {
-        let queued = names_matching(["job.*"]);
-        assert!(queued.contains(&EventName::JobEnqueued) && !queued.contains(&EventName::ReviewOpened));
-        assert_eq!(names_matching(["*"]), names_by_default());
-        assert!(!names_by_default().contains(&EventName::PhaseCompleted));
-        assert!(names_matching(["*", "phase.*"]).contains(&EventName::PhaseCompleted));
-        assert_eq!(names_matching(["tool.called", "no.such"]), [EventName::ToolCalled]);
-        assert_eq!(names_matching(["job*"]), [], "a star matches whole words only");
-    }
-
-    /// RS-35: the types of OSSA are requested by their names.
-    #[test]
-    fn events_of_ossa_are_forms_of_stored_ones() {
-        let names = names_matching(["io.ossa.tool.*"]);
-        assert_eq!(names, [EventName::ToolCalled, EventName::ToolCompleted, EventName::ToolFailed]);
-        assert_eq!(names_matching(["io.ossa.agent.turn.completed"]), [EventName::PhaseCompleted]);
-        let event = |name, data: Value| FeedEvent {
-            cursor: Cursor::START,
-            name,
-            job_id: None,
-            job_type: None,
-            queue: None,
-            tenant: None,
-            engagement_id: Some(EngagementId::from("e")),
-            agent: Some("desk".to_owned()),
-            turn: 1,
-            data,
-            at: Timestamp(0),
-        };
-        let completed = |phase: &str| event(EventName::PhaseCompleted, serde_json::json!({"phase": phase}));
-        assert_eq!(form(["io.ossa.*"], &completed("init")), Some(Form::Ossa(OssaEvent::TurnStarted)));
-        assert_eq!(form(["io.ossa.*"], &completed("emit")), Some(Form::Ossa(OssaEvent::TurnCompleted)));
-        assert_eq!(form(["io.ossa.*"], &completed("norm")), None);
-        assert_eq!(form(["io.ossa.*", "phase.*"], &completed("norm")), Some(Form::Own));
-        let mut failed = completed("emit");
-        failed.data["failed"] = true.into();
-        assert_eq!(form(["io.ossa.*"], &failed), None, "turn.failed is published instead");
-        assert_eq!(form(["*"], &completed("emit")), None);
-        let child = event(EventName::DelegationStarted, serde_json::json!({"role": "child"}));
-        assert_eq!(form(["io.ossa.*"], &child), None, "it is published in the parent's stream");
     }
 
     #[test]

@@ -63,16 +63,16 @@ pub enum ToolOutcome {
 }
 
 impl ToolOutcome {
-    /// Returns a refusal before the call was made.
+    /// Returns a refusal before the call was made. The code is that of a [`FailureKind`], or a word of its own.
     #[must_use]
-    pub fn refused(code: &str, message: impl Into<String>) -> Self {
-        Self::error(code, message.into(), false)
+    pub fn refused(code: impl AsRef<str>, message: impl Into<String>) -> Self {
+        Self::error(code.as_ref(), message.into(), false)
     }
 
     /// Returns a failure of a call that was made.
     #[must_use]
-    pub fn failed(code: &str, message: impl Into<String>) -> Self {
-        Self::error(code, message.into(), true)
+    pub fn failed(code: impl AsRef<str>, message: impl Into<String>) -> Self {
+        Self::error(code.as_ref(), message.into(), true)
     }
 
     fn error(code: &str, message: String, invoked: bool) -> Self {

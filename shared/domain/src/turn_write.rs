@@ -95,4 +95,10 @@ impl Position {
     pub fn takes_input(&self) -> bool {
         self.turn == self.begins.max(1)
     }
+
+    /// Returns the position of the next turn of the job.
+    #[must_use]
+    pub fn following(&self) -> Self {
+        Self { turn: self.turn + 1, tool_turns: 0, reasks: 0, asks: None, raise_until: None, ..self.clone() }
+    }
 }

@@ -1,6 +1,6 @@
 //! Webhooks: subscriptions to events over HTTP, and the outcome of their deliveries.
 
-use crate::feed::{FeedEvent, Form, among, form};
+use crate::feed::{FeedEvent, among};
 use crate::{RawObject, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -61,16 +61,15 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Returns the form in which it receives this event; `None` if it does not.
+    /// Returns true if it receives this event, provided that its patterns match the name.
     #[must_use]
-    pub fn wants(&self, event: &FeedEvent) -> Option<Form> {
-        let concerned = self.active
+    pub fn is_concerned(&self, event: &FeedEvent) -> bool {
+        self.active
             && !event.is_imported()
             && event.cursor.tx > self.since
             && event.concerns(&self.filter.queues)
             && among(&self.filter.job_types, event.job_type())
-            && self.tenant.as_ref().is_none_or(|tenant| event.tenant.as_ref() == Some(tenant));
-        if concerned { form(self.events.iter().map(String::as_str), event) } else { None }
+            && self.tenant.as_ref().is_none_or(|tenant| event.tenant.as_ref() == Some(tenant))
     }
 
     /// Returns the secrets that sign at this time, the current one first.

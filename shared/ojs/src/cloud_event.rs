@@ -1,9 +1,10 @@
 //! Events on the wire: CloudEvents 1.0, as OJS events requires.
 
 use crate::SPEC_VERSION;
+use crate::ossa_event::{Form, OssaEvent};
 use serde_json::{Map, Value, json};
 use turnstone_domain::Timestamp;
-use turnstone_domain::feed::{FeedEvent, Form, OssaEvent};
+use turnstone_domain::feed::FeedEvent;
 
 /// The `source`: the same for every event of every process.
 const SOURCE: &str = "ojs://turnstone";

@@ -30,6 +30,7 @@ mod job;
 mod meant;
 mod names;
 mod options;
+mod ossa_event;
 mod overrides;
 mod read;
 pub mod rules;
@@ -49,6 +50,7 @@ pub use job::{accepted, job_reply, job_to_json};
 pub use meant::{did_you_mean, meant};
 pub use names::{check_job_type, check_queue_name, schema_version, schema_version_of};
 pub use options::read_limit;
+pub use ossa_event::{Form, OssaEvent, form, names_matching};
 pub use overrides::overrides;
 pub use schema::{ArgsSchemas, Misfit};
 pub use subscription::{

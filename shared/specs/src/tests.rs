@@ -360,7 +360,7 @@ fn each_rule_of_ossa() {
 #[test]
 fn what_ossa_says_of_errors_is_read() {
     use turnstone_domain::agent::errors::{Breaker, Pause};
-    use turnstone_domain::error::{OssaCode, Strategy};
+    use turnstone_domain::error::{ErrorClass, Strategy};
     let spec = "  error_handlers: [{error_codes: [LLM_ERROR], strategy: escalate, escalation_target: ann}]
   reliability: {retry: {max_attempts: 2, backoff_strategy: linear}, circuit_breaker: {failure_threshold: 2, timeout_seconds: 1.5}}
   llm: {provider: openai, model: m, retry_config: {max_attempts: 5}}
@@ -373,9 +373,9 @@ fn what_ossa_says_of_errors_is_read() {
     let errors = &agent.errors;
     assert_eq!(
         (errors.handlers[0].codes.as_slice(), errors.handlers[0].strategy),
-        (&[OssaCode::LlmError][..], Strategy::Escalate)
+        (&[ErrorClass::LlmError][..], Strategy::Escalate)
     );
-    assert_eq!(errors.contact(OssaCode::LlmError).unwrap().target, "ann");
+    assert_eq!(errors.contact(ErrorClass::LlmError).unwrap().target, "ann");
     let retry = errors.retry.as_ref().unwrap();
     assert_eq!((retry.retries, retry.pause), (Some(1), Pause::Linear), "max_attempts counts the first");
     assert_eq!(errors.model_retry.as_ref().unwrap().retries, Some(4));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use turnstone_domain::EventName;
-use turnstone_domain::feed::OssaEvent;
+use turnstone_ojs::OssaEvent;
 use turnstone_telemetry::names::{self, Kind};
 
 const HEAD: &str = "# Events, spans and attributes

@@ -1,12 +1,13 @@
 //! A turn of an agent inside a flow. Its phases are those of every agent; here is what the language adds: the calls
 //! that control the run, the wait for the user, and the step that PERSIST records.
 
-use super::machine::{NEXT, NodeResult};
-use super::run::{Crew, NodeAnswer};
+use super::machine::NodeResult;
+use super::run::{Crew, FlowRun, NodeAnswer};
 use super::team::{Consequence, Step};
-use super::{answer, nothing, remote};
+use super::{remote, work};
 use crate::model::ToolOffer;
-use crate::state::{Claimed, Stop, Turn};
+use crate::state::bodies::InferBody;
+use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -44,26 +45,15 @@ pub fn cast(crew: Option<&Crew>, name: &str, arguments: Value) -> Value {
 }
 
 /// INFER of an agent that may not call its model again before the user speaks.
-pub fn exhausted(turn: &mut Turn) -> Option<NodeAnswer> {
-    let team = &turn.crew()?.team;
+pub fn exhausted(past: &mut TurnHistory, outbox: &mut Outbox, crew: &Crew) -> Option<NodeAnswer> {
+    let team = &crew.team;
     if !team.is_exhausted() {
         return None;
     }
-    let (text, asks) = (team.exhaustion(), team.may_ask_user());
-    turn.past.say(&mut turn.outbox, Message::text(Role::Assistant, text.as_str()));
-    Some(NodeAnswer {
-        call: asks.then(|| user_is_next(&turn.outbox.claimed, &text)),
-        ..NodeAnswer::default()
-    })
-}
-
-/// Returns the plan that INFER stores for an answer without calls: the wait for the user, if the user is next.
-pub fn planned(turn: &Turn, content: &str, calls: &[RequestedCall]) -> Option<NodeAnswer> {
-    let asks = turn.crew()?.team.may_ask_user() && calls.is_empty();
-    asks.then(|| NodeAnswer {
-        call: Some(user_is_next(&turn.outbox.claimed, content)),
-        ..NodeAnswer::default()
-    })
+    let text = team.exhaustion();
+    past.say(outbox, Message::text(Role::Assistant, text.as_str()));
+    let call = team.may_ask_user().then(|| user_is_next(&outbox.claimed, &text));
+    Some(NodeAnswer { call, ..NodeAnswer::default() })
 }
 
 /// Returns the call that waits for the user's next message after this text.
@@ -75,64 +65,65 @@ pub fn user_is_next(claimed: &Claimed, content: &str) -> RequestedCall {
 /// Says what follows the answer of the turn's agent.
 ///
 /// # Errors
-/// As [`result`].
-pub fn say_consequence(turn: &mut Turn) -> Result<(), Stop> {
-    if let Ok(consequence) = judged(turn)? {
+/// [`Stop::Fail`] when the checkpoint of INFER cannot be read.
+pub fn say_consequence(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    run: &FlowRun,
+) -> Result<(), Stop> {
+    let (inferred, Some(crew)) = (bodies.inferred()?, &run.crew) else { return Ok(()) };
+    if let Ok(consequence) = judged(past, bodies, &inferred, (run, crew)) {
         for (thread, message) in consequence.said {
-            turn.past.say_in(&mut turn.outbox, thread, message);
+            past.say_in(outbox, thread, message);
         }
     }
     Ok(())
 }
 
-/// The effect of the turn on its team; `None` outside of an agent's turn.
+/// The effect of the turn on its team.
 ///
 /// # Errors
 /// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` contains it.
-pub fn result(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<Step>), Stop> {
-    let Some(crew) = turn.crew() else { return Ok((None, None)) };
+pub fn result(
+    past: &TurnHistory,
+    bodies: &Bodies,
+    inferred: &InferBody,
+    (run, crew): (&FlowRun, &Crew),
+) -> Result<(Option<NodeResult>, Option<Step>), Stop> {
     let node = crew.node.head.id.clone();
-    match judged(turn)? {
+    match judged(past, bodies, inferred, (run, crew)) {
         Ok(Consequence { step: Step::Finished(outputs), .. }) => {
-            Ok((Some(NodeResult { node, outputs, branch: NEXT.to_owned(), failed: None }), None))
+            Ok((Some(NodeResult::of(node, outputs)), None))
         }
         Ok(consequence) => Ok((None, Some(consequence.step))),
-        Err(error) => {
-            let failed = super::work::caught(turn, error)?;
-            Ok((
-                Some(NodeResult { node, outputs: nothing(), branch: NEXT.to_owned(), failed: Some(failed) }),
-                None,
-            ))
-        }
+        Err(error) => Ok((Some(NodeResult::failed(node, work::caught(run, error)?)), None)),
     }
 }
 
-fn judged(turn: &mut Turn) -> Result<Result<Consequence, JobError>, Stop> {
-    let inferred = turn.bodies.inferred()?;
-    let Some(crew) = turn.crew() else {
-        return Err(JobError::new(FailureKind::Internal, "the turn is none of an agent in a flow").into());
-    };
-    if turn.node().is_some() {
-        return Ok(remote::judged(turn, crew, inferred.node.as_ref()));
+fn judged(
+    past: &TurnHistory,
+    bodies: &Bodies,
+    inferred: &InferBody,
+    (run, crew): (&FlowRun, &Crew),
+) -> Result<Consequence, JobError> {
+    let planned = inferred.node.as_ref();
+    if run.node.is_some() {
+        return remote::judged(past, bodies, crew, planned);
     }
-    if let Some(why) = inferred.node.as_ref().and_then(|planned| planned.failed.as_deref()) {
-        return Ok(Err(JobError::new(FailureKind::Model, why)));
+    if let Some(why) = planned.and_then(|planned| planned.failed.as_deref()) {
+        return Err(JobError::new(FailureKind::Model, why));
     }
-    let Some(said) = turn.past.conversation.answer_in(turn.outbox.position.turn) else {
-        return Ok(Err(JobError::new(FailureKind::Internal, "the answer of the agent is not recorded")));
+    let Some(said) = past.conversation.answer_in(bodies.turn) else {
+        return Err(JobError::new(FailureKind::Internal, "the answer of the agent is not recorded"));
     };
     if said.tool_calls.is_empty()
         && let Some(error) = inferred.unusable()
     {
-        return Ok(Err(error));
+        return Err(error);
     }
     let judged = crew.team.judge(crew.base.as_deref(), said);
-    Ok(judged.map_err(|why| JobError::new(FailureKind::OutputSchema, why)))
-}
-
-/// Returns the schema of the arguments of a tool that the document declares.
-pub fn arguments(inputs: &[turnstone_specs::agent_spec::Property]) -> Value {
-    answer::schema(inputs)
+    judged.map_err(|why| JobError::new(FailureKind::OutputSchema, why))
 }
 
 /// Returns the transforms of the turn's agent, in order.

@@ -34,6 +34,18 @@ pub struct NodeResult {
     pub failed: Option<String>,
 }
 
+impl NodeResult {
+    /// Returns the result of a node that has one branch.
+    pub fn of(node: String, outputs: Values) -> Self {
+        Self { node, outputs, branch: NEXT.to_owned(), failed: None }
+    }
+
+    /// Returns the result of a node that failed for this reason.
+    pub fn failed(node: String, why: String) -> Self {
+        Self { failed: Some(why), ..Self::of(node, Values::new()) }
+    }
+}
+
 /// The next action of a run.
 #[derive(Clone, Debug)]
 pub enum Step {

@@ -26,7 +26,7 @@ pub use tools::{Declared, declared};
 pub use transform::{begin_summary, due_summary, end_summary, transformed};
 pub use work::{catches, keep_answer, messages, model, plan, say_inputs};
 
-use crate::state::{Outbox, Stop, Turn};
+use crate::state::{Bodies, Outbox, Stop, TurnHistory};
 use machine::{Machine, NodeResult, Step, Values};
 use run::{Crew, FlowRun, NodeTurn};
 use serde_json::{Map, Value, json};
@@ -44,83 +44,85 @@ const MOST_PENDING: usize = 7 * 16;
 ///
 /// # Errors
 /// [`Stop::Fail`] when the flow cannot continue; [`Stop::Store`] when its record cannot be read.
-pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
-    let entered = enter(turn).await;
-    turn.outbox.place = turn.flow.as_deref().map(FlowRun::place);
+pub async fn begin(
+    past: &mut TurnHistory,
+    outbox: &mut Outbox,
+    flow: &mut Option<Box<FlowRun>>,
+) -> Result<(), Stop> {
+    let entered = enter(past, outbox, flow).await;
+    outbox.place = flow.as_deref().map(FlowRun::place);
     entered
 }
 
-async fn enter(turn: &mut Turn) -> Result<(), Stop> {
-    if turn.flow.is_none() {
-        let Some(document) = &turn.outbox.claimed.agent.flow else { return Ok(()) };
-        let read = turnstone_blocking::in_place(|| turn.outbox.claimed.deps.flows.get(document));
-        let flow = read.map_err(|why| {
-            let message = format!("the stored document of the flow cannot be read by this worker: {why}");
-            JobError::new(FailureKind::Internal, message)
-        })?;
-        let inputs = inputs(&flow, &turn.outbox.claimed.job.args)?;
-        let (past, steps) = match turn.outbox.position.takes_input() {
-            true => (Vec::new(), Vec::new()),
-            false => past(&turn.outbox).await?,
-        };
-        let fans =
-            turn.outbox.claimed.depth < i64::from(turn.outbox.claimed.agent.limits.max_delegation_depth);
-        let machine = Machine::replayed(flow, inputs, fans, past).map_err(|why| {
-            let message = format!("the record of the flow does not fit its document: {why}");
-            JobError { retryable: false, ..JobError::new(FailureKind::Internal, message) }
-        })?;
-        let root = Arc::clone(&turn.outbox.claimed.agent);
-        turn.flow = Some(Box::new(FlowRun { root, machine, node: None, crew: None, steps }));
+async fn enter(
+    past: &mut TurnHistory,
+    outbox: &mut Outbox,
+    flow: &mut Option<Box<FlowRun>>,
+) -> Result<(), Stop> {
+    let run = match flow {
+        Some(run) => run,
+        None => flow.insert(Box::new(replayed(outbox).await?)),
+    };
+    if outbox.pending.checkpoints.len() >= MOST_PENDING {
+        outbox.barrier().await?;
     }
-    if turn.outbox.pending.checkpoints.len() >= MOST_PENDING {
-        turn.outbox.barrier().await?;
+    let (node, inputs, branches) = match run.machine.decide() {
+        Step::Run(node, inputs) => (node, inputs, None),
+        Step::Fan(node, branches) => (node, nothing(), Some(branches)),
+        Step::Failed(why) => return Err(failed(&why).into()),
+        Step::Ended(_) => return Err(failed("the flow has ended").into()),
+    };
+    let base = run.machine.thread();
+    if run.crew.as_ref().is_none_or(|crew| crew.node.head.id != node.head.id) {
+        run.crew = crew(&node, &inputs, base.as_deref(), std::mem::take(&mut run.steps))?;
     }
-    let Some(run) = &mut turn.flow else { return Ok(()) };
-    match run.machine.decide() {
-        Step::Fan(node, branches) => {
-            turn.outbox.claimed.agent = Arc::new(node_agent::of(&run.root, &node));
-            turn.outbox.claimed.is_of_crew = false;
-            let thread = run.machine.thread();
-            run.node = Some(NodeTurn { node, inputs: nothing(), outcome: None, branches: Some(branches) });
-            run.crew = None;
-            turn.past.conversation.enter(thread);
-            Ok(())
-        }
-        Step::Run(node, inputs) => {
-            let base = run.machine.thread();
-            if run.crew.as_ref().is_none_or(|crew| crew.node.head.id != node.head.id) {
-                run.crew = crew(&node, &inputs, base.as_deref(), std::mem::take(&mut run.steps))?;
-            }
-            let (agent, thread) = match &run.crew {
-                Some(crew) => (node_agent::of_crew(&run.root, crew), crew.team.thread(base.as_deref())),
-                None => (node_agent::of(&run.root, &node), base),
-            };
-            turn.outbox.claimed.agent = Arc::new(agent);
-            turn.outbox.claimed.is_of_crew = run.crew.is_some();
-            // A remote agent is called like the tool of a node.
-            let is_node = run.crew.as_ref().is_none_or(|crew| crew.team.agent().is_none());
-            run.node = is_node.then_some(NodeTurn { node, inputs, outcome: None, branches: None });
-            turn.past.conversation.enter(thread);
-            Ok(())
-        }
-        Step::Failed(why) => Err(failed(&why).into()),
-        Step::Ended(_) => Err(failed("the flow has ended").into()),
-    }
+    let (agent, thread) = match &run.crew {
+        Some(crew) => (node_agent::of_crew(&run.root, crew), crew.team.thread(base.as_deref())),
+        None => (node_agent::of(&run.root, &node), base),
+    };
+    outbox.claimed.agent = Arc::new(agent);
+    outbox.claimed.is_of_crew = run.crew.is_some();
+    // A remote agent is called like the tool of a node.
+    outbox.claimed.is_node = run.crew.as_ref().is_none_or(|crew| crew.team.agent().is_none());
+    run.node = outbox.claimed.is_node.then_some(NodeTurn { node, inputs, branches });
+    past.conversation.enter(thread);
+    Ok(())
+}
+
+/// Returns the run of the job's flow, as far as the results of its nodes took it.
+async fn replayed(outbox: &Outbox) -> Result<FlowRun, Stop> {
+    let claimed = &outbox.claimed;
+    let Some(document) = &claimed.agent.flow else { return Err(failed("the turn is none of a flow").into()) };
+    let read = turnstone_blocking::in_place(|| claimed.deps.flows.get(document));
+    let flow = read.map_err(|why| {
+        let message = format!("the stored document of the flow cannot be read by this worker: {why}");
+        JobError::new(FailureKind::Internal, message)
+    })?;
+    let inputs = inputs(&flow, &claimed.job.args)?;
+    let (past, steps) = match outbox.position.takes_input() {
+        true => (Vec::new(), Vec::new()),
+        false => past(outbox).await?,
+    };
+    let fans = claimed.depth < i64::from(claimed.agent.limits.max_delegation_depth);
+    let machine = Machine::replayed(flow, inputs, fans, past).map_err(|why| {
+        let message = format!("the record of the flow does not fit its document: {why}");
+        JobError::new(FailureKind::Internal, message).for_good()
+    })?;
+    Ok(FlowRun { root: Arc::clone(&claimed.agent), machine, node: None, crew: None, steps })
 }
 
 /// Returns the result of the job when the node ended the run; `None` when another node is next.
 ///
 /// # Errors
 /// [`Stop::Fail`] when the flow has failed.
-pub fn verdict(turn: &mut Turn) -> Result<Option<Value>, Stop> {
-    let decided = decide(turn);
-    turn.outbox.place = turn.flow.as_deref().map(FlowRun::place);
+pub fn verdict(bodies: &mut Bodies, outbox: &mut Outbox, run: &mut FlowRun) -> Result<Option<Value>, Stop> {
+    let decided = decide(bodies, run);
+    outbox.place = Some(run.place());
     decided
 }
 
-fn decide(turn: &mut Turn) -> Result<Option<Value>, Stop> {
-    let persisted = turn.bodies.persisted()?;
-    let Some(run) = &mut turn.flow else { return Err(failed("the turn is none of a flow").into()) };
+fn decide(bodies: &mut Bodies, run: &mut FlowRun) -> Result<Option<Value>, Stop> {
+    let persisted = bodies.persisted()?;
     match (&persisted.node, &persisted.step, &mut run.crew) {
         (Some(result), ..) => {
             run.crew = None;
@@ -158,23 +160,24 @@ fn crew(
 ///
 /// # Errors
 /// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` contains it.
-pub fn effect(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<TeamStep>), Stop> {
-    match turn.crew() {
-        Some(_) => agent::result(turn),
-        None => Ok((work::result(turn)?, None)),
+pub fn effect(
+    past: &TurnHistory,
+    bodies: &mut Bodies,
+    flow: Option<&FlowRun>,
+) -> Result<(Option<NodeResult>, Option<TeamStep>), Stop> {
+    let inferred = bodies.inferred()?;
+    match flow.map(|run| (run, run.crew.as_ref())) {
+        None => Ok((None, None)),
+        Some((run, Some(crew))) => agent::result(past, bodies, &inferred, (run, crew)),
+        Some((run, None)) => Ok((work::result(past, bodies, &inferred, run)?, None)),
     }
 }
 
 /// The results of the nodes of the job's earlier turns, and the steps of agents since the last of them.
 async fn past(outbox: &Outbox) -> Result<(Vec<NodeResult>, Vec<TeamStep>), Stop> {
     let begins = outbox.position.begins.max(1);
-    let stored = outbox
-        .claimed
-        .deps
-        .ledger
-        .reads()
-        .persisted(&outbox.claimed.job.id, begins, outbox.position.turn)
-        .await;
+    let (claimed, turn) = (&outbox.claimed, outbox.position.turn);
+    let stored = claimed.deps.ledger.reads().persisted(&claimed.job.id, begins, turn).await;
     let bodies = stored.map_err(|error| Stop::from(LedgerError::Store(error)))?;
     let unreadable = |error: serde_json::Error| {
         let message = format!("the record of a node cannot be read by this worker: {error}");
@@ -198,12 +201,12 @@ async fn past(outbox: &Outbox) -> Result<(Vec<NodeResult>, Vec<TeamStep>), Stop>
 fn inputs(flow: &Flow, args: &RawJson) -> Result<Values, JobError> {
     let given: Vec<Value> = args.parse().unwrap_or_default();
     flow.start_of(given.into_iter().next())
-        .map_err(|why| JobError { retryable: false, ..JobError::new(FailureKind::Validation, why) })
+        .map_err(|why| JobError::new(FailureKind::Validation, why).for_good())
 }
 
 /// A failure of the flow itself, which another attempt only repeats.
 pub fn failed(why: &str) -> JobError {
-    JobError { retryable: false, ..JobError::new(FailureKind::Tool, why) }
+    JobError::new(FailureKind::Tool, why).for_good()
 }
 
 /// An empty map of JSON.

@@ -2,8 +2,8 @@
 //! when all have ended.
 
 use super::machine::{Branch, joined};
-use super::run::NodeAnswer;
-use crate::state::{Claimed, Stop, Turn, trace};
+use super::run::{FlowRun, NodeAnswer};
+use crate::state::{Claimed, Outbox, Stop, TurnHistory, trace};
 use serde_json::{Value, json};
 use turnstone_domain::agent::FlowDocument;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
@@ -22,29 +22,33 @@ const AT_ONCE: usize = 64;
 pub fn plan(claimed: &Claimed, branches: &[Branch]) -> NodeAnswer {
     let arguments = json!({"flows": branches.len()});
     let call = RequestedCall { call_id: CallId(claimed.deps.ids.next()), name: FLOWS.to_owned(), arguments };
-    NodeAnswer { call: Some(call), ..NodeAnswer::default() }
+    NodeAnswer::of_call(call)
 }
 
-/// EXEC: begins the flows, waits for them, and joins their outputs as the outcome of the call.
+/// EXEC: begins the flows, waits for them, and returns their joined outputs as the outcome of the call.
 ///
 /// # Errors
 /// [`Stop::Park`] until all have ended.
-pub fn run(turn: &mut Turn, requested: &RequestedCall) -> Result<(), Stop> {
-    let Some((node, branches)) =
-        turn.node().and_then(|node| Some((node.node.clone(), node.branches.clone()?)))
-    else {
+pub fn run(
+    past: &TurnHistory,
+    outbox: &Outbox,
+    run: &FlowRun,
+    requested: &RequestedCall,
+) -> Result<ToolOutcome, Stop> {
+    let node = run.node.as_ref().and_then(|node| Some((&node.node, node.branches.as_ref()?)));
+    let Some((node, branches)) = node else {
         return Err(JobError::new(FailureKind::Internal, "the node has no flows of its own").into());
     };
     let call_of = |at: usize| CallId(format!("{}-{at}", requested.call_id.as_str()));
     let begun: Vec<Option<&Delegated>> = (0..branches.len())
-        .map(|at| turn.past.delegations.iter().rev().find(|done| done.call_id == call_of(at)))
+        .map(|at| past.delegations.iter().rev().find(|done| done.call_id == call_of(at)))
         .collect();
     let open = begun.iter().flatten().filter(|done| done.state == DelegationState::Open).count();
     let missing = begun.iter().enumerate().filter(|(_, done)| done.is_none()).map(|(at, _)| at);
     let next: Vec<usize> = missing.take(AT_ONCE.saturating_sub(open)).collect();
     if open > 0 || !next.is_empty() {
-        let child = |at: usize| child(turn, call_of(at), &branches[at]);
-        return Err(Stop::Park(Box::new(Wait::Children(next.into_iter().map(child).collect()))));
+        let child = |at: usize| child(outbox, run, call_of(at), &branches[at]);
+        return Err(Wait::Children(next.into_iter().map(child).collect()).into());
     }
     let mut outputs = Vec::with_capacity(branches.len());
     let mut failed = None;
@@ -59,16 +63,12 @@ pub fn run(turn: &mut Turn, requested: &RequestedCall) -> Result<(), Stop> {
     }
     let joined = match failed {
         Some(failed) => Err(failed),
-        None => joined(&node, outputs).map_err(|why| (FailureKind::Tool, why)),
+        None => joined(node, outputs).map_err(|why| (FailureKind::Tool, why)),
     };
-    let outcome = match joined {
+    Ok(match joined {
         Ok(outputs) => ToolOutcome::Success { output: outputs.into() },
-        Err((kind, why)) => ToolOutcome::failed(kind.code(), why),
-    };
-    if let Some(node) = turn.flow.as_mut().and_then(|run| run.node.as_mut()) {
-        node.outcome = Some(outcome);
-    }
-    Ok(())
+        Err((kind, why)) => ToolOutcome::failed(kind, why),
+    })
 }
 
 /// The reason why a flow has failed, with its kind.
@@ -84,21 +84,21 @@ fn why(branch: &Branch, done: &Delegated) -> (FailureKind, String) {
 }
 
 /// The job of a flow: the same document, of which it runs a part.
-fn child(turn: &Turn, call_id: CallId, branch: &Branch) -> NewChild {
-    let root = turn.flow.as_ref().map_or(&turn.outbox.claimed.agent, |run| &run.root);
+fn child(outbox: &Outbox, FlowRun { root, .. }: &FlowRun, call_id: CallId, branch: &Branch) -> NewChild {
+    let claimed = &outbox.claimed;
     let flow = root.flow.clone().map(|flow| FlowDocument { part: Some(branch.flow.head.id.clone()), ..flow });
     let agent = AgentDefinition { flow, ..(**root).clone() };
     let mode = DelegationMode::Parallel;
     let span = trace::handoff(&agent.name, mode.as_str());
     NewChild {
-        job: JobId(turn.outbox.claimed.deps.ids.next()),
-        engagement: EngagementId(turn.outbox.claimed.deps.ids.next()),
-        agent: Box::new(agent.working_for(&turn.outbox.claimed.agent)),
+        job: JobId(claimed.deps.ids.next()),
+        engagement: EngagementId(claimed.deps.ids.next()),
+        agent: Box::new(agent.working_for(&claimed.agent)),
         call_id,
-        turn: turn.outbox.position.turn,
+        turn: outbox.position.turn,
         mode,
         args: RawJson::of(&json!([branch.inputs])),
-        meta: trace::child_meta(&turn.outbox, None, &root.name, &span),
+        meta: trace::child_meta(outbox, None, &root.name, &span),
         timeout_ms: None,
         review: None,
     }

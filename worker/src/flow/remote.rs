@@ -5,7 +5,7 @@ use super::run::{Crew, NodeAnswer};
 use super::team::{Consequence, RemotePlace, Step};
 use super::tools::ASK;
 use super::work;
-use crate::state::Turn;
+use crate::state::{Bodies, Claimed, TurnHistory};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -13,10 +13,9 @@ use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, JobError};
 
 /// INFER of a remote agent: the call with the messages that it has not seen, or the wait for the user without any.
-pub fn plan(turn: &Turn) -> Option<NodeAnswer> {
-    let crew = turn.crew()?;
+pub fn plan(claimed: &Claimed, past: &TurnHistory, crew: &Crew) -> Option<NodeAnswer> {
     let (agent, place) = crew.team.remote(crew.base.as_deref())?;
-    let messages = turn.past.conversation.messages(&turn.outbox.claimed.agent.memory);
+    let messages = past.conversation.messages(&claimed.agent.memory);
     let is_answer = |message: &Arc<Message>| message.role == Role::Assistant && message.tool_calls.is_empty();
     let begins = messages.iter().rposition(is_answer).map_or(0, |at| at + 1);
     let open: Vec<&str> = messages[begins..]
@@ -26,32 +25,31 @@ pub fn plan(turn: &Turn) -> Option<NodeAnswer> {
         .collect();
     let call = if open.is_empty() {
         let said = begins.checked_sub(1).and_then(|at| messages.get(at));
-        user_is_next(&turn.outbox.claimed, said.map(|message| message.content.as_str()).unwrap_or_default())
+        user_is_next(claimed, said.map(|message| message.content.as_str()).unwrap_or_default())
     } else {
         let RemotePlace { context, task } = place;
         let arguments = json!({"input": open.join("\n\n"), "context": context, "task": task});
-        RequestedCall {
-            call_id: CallId(turn.outbox.claimed.deps.ids.next()),
-            name: agent.head().name.clone(),
-            arguments,
-        }
+        let (call_id, name) = (CallId(claimed.deps.ids.next()), agent.head().name.clone());
+        RequestedCall { call_id, name, arguments }
     };
-    Some(NodeAnswer { call: Some(call), ..NodeAnswer::default() })
+    Some(NodeAnswer::of_call(call))
 }
 
 /// Returns what follows the call of a remote agent, or the message of the user.
 ///
 /// # Errors
 /// The failure of the agent, unless another agent asked it: then the failure is the outcome of that agent's call.
-pub fn judged(turn: &Turn, crew: &Crew, planned: Option<&NodeAnswer>) -> Result<Consequence, JobError> {
+pub fn judged(
+    past: &TurnHistory,
+    bodies: &Bodies,
+    crew: &Crew,
+    planned: Option<&NodeAnswer>,
+) -> Result<Consequence, JobError> {
     let base = crew.base.as_deref();
     if planned.and_then(|planned| planned.call.as_ref()).is_none_or(|call| call.name == ASK) {
         return Ok(Consequence { said: Vec::new(), step: Step::Heard });
     }
-    let Some(current) = turn.node() else {
-        return Err(JobError::new(FailureKind::Internal, "the turn is none of a remote agent"));
-    };
-    match work::outcome(&turn.past, current, planned) {
+    match work::outcome(past, bodies, planned) {
         Ok(output) => {
             let id = |name: &str| output[name].as_str().map(str::to_owned);
             let place = RemotePlace { context: id("context"), task: id("task") };

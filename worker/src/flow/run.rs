@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::message::RequestedCall;
-use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_specs::agent_spec::model::{LlmConfig, Node};
 
 /// A run of a flow by this worker.
@@ -29,8 +28,6 @@ pub struct NodeTurn {
     pub node: Arc<Node>,
     /// Its inputs.
     pub inputs: Values,
-    /// The outcome of its call, once it is known in this process.
-    pub outcome: Option<ToolOutcome>,
     /// The flows that run as jobs of their own, if it is a parallel node.
     pub branches: Option<Arc<[Branch]>>,
 }
@@ -61,6 +58,13 @@ pub struct NodeAnswer {
     /// Why no model answered, when a `CatchExceptionNode` takes that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+}
+
+impl NodeAnswer {
+    /// Returns the plan to make this call.
+    pub fn of_call(call: RequestedCall) -> Self {
+        Self { call: Some(call), ..Self::default() }
+    }
 }
 
 impl FlowRun {

@@ -1,16 +1,17 @@
 //! The tools that a document of Agent Spec brings along: requests, tools of the client, and those of MCP servers.
 
-use super::agent::arguments;
+use super::answer::schema as arguments;
 use super::failed;
+use super::run::FlowRun;
 use crate::policy::reviewers::OPERATOR;
-use crate::state::{Claimed, Secured, Stop, Turn};
+use crate::state::{Claimed, Secured, Stop};
 use crate::tool::mcp::McpTool;
-use crate::tool::{Invocation, NamedTool, Tool, ToolError};
-use async_trait::async_trait;
+use crate::tool::request::RequestTool;
+use crate::tool::uncalled::Uncalled;
+use crate::tool::{NamedTool, Tool};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 use turnstone_domain::agent::{Capability, Restriction, ToolSpec};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, question};
@@ -30,54 +31,34 @@ pub struct Declared {
     pub tool: Arc<dyn Tool>,
 }
 
-/// A tool that the client executes. EXEC parks the job and takes the client's answer as the outcome.
-struct ClientTool {
-    spec: ToolSpec,
-}
-
-#[async_trait]
-impl Tool for ClientTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn timeout(&self) -> Duration {
-        Duration::from_secs(1)
-    }
-
-    fn asks_user(&self) -> bool {
-        true
-    }
-
-    async fn call(&self, _: Invocation<'_>) -> Result<Value, ToolError> {
-        Err(ToolError::Refused("the client executes this tool".to_owned()))
-    }
-}
-
 /// Returns the tools that the document of the turn brings along, except those of the server.
 ///
 /// # Errors
 /// [`Stop::Fail`] when one may not be used by this worker, a server does not answer, or its tools are not those that
 /// the document expects.
-pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>, Stop> {
-    if let Some(found) = of_node(turn, secured).await? {
-        let (name, tool) = found;
-        let own = turn.outbox.claimed.agent.capability(&name).cloned();
+pub async fn declared(
+    claimed: &Claimed,
+    flow: Option<&FlowRun>,
+    secured: Secured<'_>,
+) -> Result<Vec<Declared>, Stop> {
+    let Some(run) = flow else { return Ok(Vec::new()) };
+    if let Some((name, tool)) = of_node(claimed, run, secured).await? {
+        let own = claimed.agent.capability(&name).cloned();
         let capability = own.unwrap_or_else(|| Capability::named(name));
         return Ok(vec![Declared { capability, tool }]);
     }
-    let Some(crew) = turn.crew() else { return Ok(Vec::new()) };
-    let Some(agent) = crew.team.agent().map(Arc::clone) else { return Ok(Vec::new()) };
+    let crew = run.crew.as_ref();
+    let Some(agent) = crew.and_then(|crew| crew.team.agent()) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for tool in &agent.tools {
         let made = match &tool.kind {
             ToolKind::ServerTool | ToolKind::BuiltinTool { .. } => continue,
-            _ => made(&turn.outbox.claimed, secured, tool).await?,
+            _ => made(claimed, secured, tool).await?,
         };
         found.push(Declared { capability: capability(tool), tool: made });
     }
     for toolbox in &agent.toolboxes {
-        found.extend(of_toolbox(&turn.outbox.claimed, secured, toolbox).await?);
+        found.extend(of_toolbox(claimed, secured, toolbox).await?);
     }
     let mut named = BTreeSet::new();
     for one in &found {
@@ -85,7 +66,7 @@ pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>
             let why = format!("the agent has two tools of the name `{}`", one.capability.name);
             return Err(failed(&why).into());
         }
-        if super::controls(turn.crew(), &one.capability.name) {
+        if super::controls(crew, &one.capability.name) {
             let why = format!(
                 "a toolbox of the agent has the tool `{}`, the name of one that controls its run; leave it out by `tool_filter`",
                 one.capability.name
@@ -97,28 +78,23 @@ pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>
 }
 
 /// The tool of a node that calls one.
-async fn of_node(turn: &Turn, secured: Secured<'_>) -> Result<Option<NamedTool>, Stop> {
-    let Some(current) = turn.node() else { return Ok(None) };
-    if let Some((agent, _)) = turn.crew().and_then(|crew| crew.team.remote(crew.base.as_deref())) {
-        let made = turn.outbox.claimed.deps.toolbox.declared_agent(agent).map_err(|why| failed(&why))?;
+async fn of_node(claimed: &Claimed, run: &FlowRun, secured: Secured<'_>) -> Result<Option<NamedTool>, Stop> {
+    let Some(current) = &run.node else { return Ok(None) };
+    let declared = || claimed.deps.toolbox.declared().map_err(|why| failed(&why));
+    if let Some((agent, _)) = run.crew.as_ref().and_then(|crew| crew.team.remote(crew.base.as_deref())) {
+        let made = declared()?.agent(agent).map_err(|why| failed(&why))?;
         return Ok(Some((agent.head().name.clone(), made)));
     }
     match &current.node.kind {
         NodeKind::ApiNode(request) => {
             let name = current.node.head.name.clone();
-            let made = turn
-                .outbox
-                .claimed
-                .deps
-                .toolbox
-                .request_tool(&name, request, true)
-                .map_err(|why| failed(&why))?;
+            let made = RequestTool::new(&name, request, true, Arc::clone(declared()?));
             Ok(Some((name, Arc::new(made))))
         }
         NodeKind::ToolNode(tool)
             if matches!(tool.kind, ToolKind::RemoteTool(_) | ToolKind::MCPTool { .. }) =>
         {
-            Ok(Some((tool.head.name.clone(), made(&turn.outbox.claimed, secured, tool).await?)))
+            Ok(Some((tool.head.name.clone(), made(claimed, secured, tool).await?)))
         }
         _ => Ok(None),
     }
@@ -128,8 +104,8 @@ async fn made(claimed: &Claimed, secured: Secured<'_>, tool: &DeclaredTool) -> R
     let name = &tool.head.name;
     match &tool.kind {
         ToolKind::RemoteTool(request) => {
-            let made = claimed.deps.toolbox.request_tool(name, request, false).map_err(|why| failed(&why))?;
-            Ok(Arc::new(made))
+            let declared = claimed.deps.toolbox.declared().map_err(|why| failed(&why))?;
+            Ok(Arc::new(RequestTool::new(name, request, false, Arc::clone(declared))))
         }
         ToolKind::MCPTool { client_transport, .. } => {
             let offered = offered(claimed, secured, client_transport).await?;
@@ -142,7 +118,7 @@ async fn made(claimed: &Claimed, secured: Secured<'_>, tool: &DeclaredTool) -> R
             let description = tool.head.description.clone().unwrap_or_default();
             let input_schema = arguments(&tool.inputs);
             let spec = ToolSpec { name: name.clone(), description, input_schema, idempotent: true };
-            Ok(Arc::new(ClientTool { spec }))
+            Ok(Arc::new(Uncalled::asking(spec, "the client executes this tool")))
         }
     }
 }
@@ -153,7 +129,8 @@ async fn offered(
     _: Secured<'_>,
     transport: &ClientTransport,
 ) -> Result<BTreeMap<String, Arc<McpTool>>, Stop> {
-    let server = claimed.deps.toolbox.transport(transport).map_err(|why| failed(&why))?;
+    let declared = claimed.deps.toolbox.declared();
+    let server = declared.and_then(|declared| declared.transport(transport)).map_err(|why| failed(&why))?;
     let catalogue = server.catalogue().await.map_err(|why| {
         JobError::new(
             FailureKind::Tool,

@@ -4,10 +4,11 @@
 //! its `until` is the number of messages, or the message, that it replaces.
 
 use super::machine::Values;
+use super::run::{Crew, FlowRun};
 use super::template::render;
 use super::{agent, node_agent};
 use crate::state::conversation::line;
-use crate::state::{Turn, TurnHistory};
+use crate::state::{Claimed, TurnHistory};
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
@@ -30,15 +31,15 @@ pub struct Due {
 }
 
 /// Returns the next summary that a transform of the turn's agent needs.
-pub fn due_summary(turn: &Turn) -> Option<Due> {
-    let transforms = agent::transforms(turn.crew());
+pub fn due_summary(claimed: &Claimed, past: &TurnHistory, crew: Option<&Crew>) -> Option<Due> {
+    let transforms = agent::transforms(crew);
     if transforms.is_empty() {
         return None;
     }
-    let mut messages = turn.past.conversation.messages(&turn.outbox.claimed.agent.memory);
+    let mut messages = past.conversation.messages(&claimed.agent.memory);
     for transform in &transforms {
-        let thread = thread(&turn.past, transform);
-        if let Some((until, text, count)) = missing(&turn.past, transform, &thread, &messages) {
+        let thread = thread(past, transform);
+        if let Some((until, text, count)) = missing(past, transform, &thread, &messages) {
             let summary = &transform.summary;
             return Some(Due {
                 instructions: summary.summarization_instructions.clone(),
@@ -49,32 +50,38 @@ pub fn due_summary(turn: &Turn) -> Option<Due> {
                 llm: Arc::clone(&summary.llm),
             });
         }
-        messages = applied(&turn.past, transform, &thread, messages);
+        messages = applied(past, transform, &thread, messages);
     }
     None
 }
 
 /// Returns the messages as the model reads them, with the summaries that are there.
-pub fn transformed(turn: &Turn, messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
-    agent::transforms(turn.crew()).iter().fold(messages, |messages, transform| {
-        applied(&turn.past, transform, &thread(&turn.past, transform), messages)
-    })
+pub fn transformed(
+    past: &TurnHistory,
+    crew: Option<&Crew>,
+    messages: Vec<Arc<Message>>,
+) -> Vec<Arc<Message>> {
+    let transforms = agent::transforms(crew);
+    let apply = |messages, transform: &Arc<MessageTransform>| {
+        applied(past, transform, &thread(past, transform), messages)
+    };
+    transforms.iter().fold(messages, apply)
 }
 
 /// Makes the model of a summary that of the turn; returns the agent to restore.
-pub fn begin_summary(turn: &mut Turn, due: &Due) -> Arc<AgentDefinition> {
-    let mut writer = (*turn.outbox.claimed.agent).clone();
+pub fn begin_summary(claimed: &mut Claimed, run: &mut FlowRun, due: &Due) -> Arc<AgentDefinition> {
+    let mut writer = (*claimed.agent).clone();
     node_agent::with_model(&mut writer, &due.llm);
-    if let Some(crew) = turn.flow.as_mut().and_then(|run| run.crew.as_mut()) {
+    if let Some(crew) = &mut run.crew {
         crew.summarizer = Some(Arc::clone(&due.llm));
     }
-    std::mem::replace(&mut turn.outbox.claimed.agent, Arc::new(writer))
+    std::mem::replace(&mut claimed.agent, Arc::new(writer))
 }
 
 /// Restores the agent of the turn.
-pub fn end_summary(turn: &mut Turn, own: Arc<AgentDefinition>) {
-    turn.outbox.claimed.agent = own;
-    if let Some(crew) = turn.flow.as_mut().and_then(|run| run.crew.as_mut()) {
+pub fn end_summary(claimed: &mut Claimed, run: &mut FlowRun, own: Arc<AgentDefinition>) {
+    claimed.agent = own;
+    if let Some(crew) = &mut run.crew {
         crew.summarizer = None;
     }
 }

@@ -7,7 +7,7 @@ use super::tools::{ASK, RESULT, to_client};
 use super::{agent, answer, nothing, parallel, remote};
 use crate::model::{NamedModel, declared};
 use crate::state::bodies::InferBody;
-use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory};
+use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
 use crate::tool::request;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -40,12 +40,12 @@ pub fn say_inputs(past: &mut TurnHistory, outbox: &mut Outbox) -> Result<usize, 
 
 fn not_a_message() -> JobError {
     let message = "args: after the inputs of a flow come messages, each with `role` (user, assistant) and `content`, a text";
-    JobError { retryable: false, ..JobError::new(FailureKind::Validation, message) }
+    JobError::new(FailureKind::Validation, message).for_good()
 }
 
 /// Returns the messages for the node's model; `None` when the turn has no such node.
-pub fn messages(turn: &Turn) -> Option<Vec<Arc<Message>>> {
-    let node = turn.node()?;
+pub fn messages(flow: Option<&FlowRun>) -> Option<Vec<Arc<Message>>> {
+    let node = flow?.node.as_ref()?;
     let NodeKind::LlmNode { prompt_template, .. } = &node.node.kind else { return None };
     Some(vec![Arc::new(Message::text(Role::User, render(prompt_template, &node.inputs)))])
 }
@@ -61,68 +61,71 @@ pub fn model(claimed: &Claimed, flow: Option<&FlowRun>) -> Option<Result<NamedMo
         },
         _ => return None,
     };
-    (!declared::is_of_server(config)).then(|| claimed.deps.toolbox.declared_model(config))
+    (!declared::is_of_server(config)).then(|| claimed.deps.toolbox.declared()?.model(config))
 }
 
-/// Keeps the answer of the node's model for later phases; returns the content when the turn is one of an
-/// agent, whose answer is a message.
+/// Keeps the answer of the node's model for later phases. Returns the content when the turn is one of an agent, whose answer
+/// is a message; its plan is the wait for the user, if the user is next.
 pub fn keep_answer(
-    turn: &Turn,
+    claimed: &Claimed,
+    flow: Option<&FlowRun>,
     content: String,
     calls: &[RequestedCall],
 ) -> (Option<NodeAnswer>, Option<String>) {
-    match turn.node() {
-        Some(_) => (Some(NodeAnswer { text: Some(content), ..NodeAnswer::default() }), None),
-        None => (agent::planned(turn, &content, calls), Some(content)),
+    let Some(run) = flow else { return (None, Some(content)) };
+    if run.node.is_some() {
+        return (Some(NodeAnswer { text: Some(content), ..NodeAnswer::default() }), None);
     }
+    let asks = calls.is_empty() && run.crew.as_ref().is_some_and(|crew| crew.team.may_ask_user());
+    let planned = asks.then(|| NodeAnswer::of_call(agent::user_is_next(claimed, &content)));
+    (planned, Some(content))
 }
 
 /// Returns whether a `CatchExceptionNode` takes the failure of the node's model: when no further attempt
 /// would be made.
-pub fn catches(turn: &Turn, error: &JobError) -> bool {
+pub fn catches(outbox: &Outbox, flow: Option<&FlowRun>, error: &JobError) -> bool {
     use FailureKind::{ContentFiltered, Model, ModelTimeout, ModelUnavailable, RateLimited};
-    turn.flow.as_ref().is_some_and(|run| run.machine.catches())
+    flow.is_some_and(|run| run.machine.catches())
         && matches!(error.kind, ContentFiltered | Model | ModelTimeout | ModelUnavailable | RateLimited)
-        && turn.outbox.claimed.is_final(turn.outbox.position.outages, error)
+        && outbox.claimed.is_final(outbox.position.outages, error)
 }
 
 /// INFER of a node that asks no model: what it says is said, and the call that it makes is planned. `None`
 /// when a model is to be asked.
-pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
-    if let Some(crew) = turn.crew() {
+pub fn plan(past: &mut TurnHistory, outbox: &mut Outbox, run: &FlowRun) -> Option<NodeAnswer> {
+    if let Some(crew) = &run.crew {
         return match crew.team.agent() {
-            Some(_) => agent::exhausted(turn),
-            None => remote::plan(turn),
+            Some(_) => agent::exhausted(past, outbox, crew),
+            None => remote::plan(&outbox.claimed, past, crew),
         };
     }
-    let NodeTurn { node, inputs, branches, .. } = turn.node()?;
+    let NodeTurn { node, inputs, branches } = run.node.as_ref()?;
     if let Some(branches) = branches {
-        return Some(parallel::plan(&turn.outbox.claimed, branches));
+        return Some(parallel::plan(&outbox.claimed, branches));
     }
-    let node = Arc::clone(node);
-    let call = |turn: &Turn, name: &str, arguments: Value| {
-        let (call_id, name) = (CallId(turn.outbox.claimed.deps.ids.next()), name.to_owned());
-        NodeAnswer { call: Some(RequestedCall { call_id, name, arguments }), ..NodeAnswer::default() }
+    let call = |outbox: &Outbox, name: &str, arguments: Value| {
+        let (call_id, name) = (CallId(outbox.claimed.deps.ids.next()), name.to_owned());
+        NodeAnswer::of_call(RequestedCall { call_id, name, arguments })
     };
     Some(match &node.kind {
         NodeKind::LlmNode { .. } => return None,
         NodeKind::ToolNode(tool) if matches!(tool.kind, ToolKind::ClientTool) => {
-            call(turn, ASK, to_client(tool, &json!(inputs)))
+            call(outbox, ASK, to_client(tool, &json!(inputs)))
         }
-        NodeKind::ToolNode(tool) => call(turn, &tool.head.name, json!(inputs)),
-        NodeKind::ApiNode(_) => call(turn, &node.head.name, json!(inputs)),
+        NodeKind::ToolNode(tool) => call(outbox, &tool.head.name, json!(inputs)),
+        NodeKind::ApiNode(_) => call(outbox, &node.head.name, json!(inputs)),
         NodeKind::InputMessageNode { message } => {
             let message = message.as_deref().map(|message| render(message, inputs)).unwrap_or_default();
             let key = node.outputs.first().map_or("user_input", |output| output.title.as_str());
-            let requested = call(turn, ASK, json!({"request_keys": {key: message}}));
+            let requested = call(outbox, ASK, json!({"request_keys": {key: message}}));
             if !message.is_empty() {
-                turn.past.say(&mut turn.outbox, Message::text(Role::Assistant, message));
+                past.say(outbox, Message::text(Role::Assistant, message));
             }
             requested
         }
         NodeKind::OutputMessageNode { message } => {
             let message = render(message, inputs);
-            turn.past.say(&mut turn.outbox, Message::text(Role::Assistant, message));
+            past.say(outbox, Message::text(Role::Assistant, message));
             NodeAnswer::default()
         }
         _ => NodeAnswer::default(),
@@ -133,36 +136,37 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
 ///
 /// # Errors
 /// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` contains it.
-pub fn result(turn: &mut Turn) -> Result<Option<NodeResult>, Stop> {
-    let inferred = turn.bodies.inferred()?;
-    let Some(current) = turn.node() else { return Ok(None) };
+pub fn result(
+    past: &TurnHistory,
+    bodies: &Bodies,
+    inferred: &InferBody,
+    run: &FlowRun,
+) -> Result<Option<NodeResult>, Stop> {
+    let Some(current) = &run.node else { return Ok(None) };
     let id = current.node.head.id.clone();
-    match outputs(&turn.past, current, &inferred) {
-        Ok((outputs, branch)) => Ok(Some(NodeResult { node: id, outputs, branch, failed: None })),
-        Err(error) => {
-            let failed = Some(caught(turn, error)?);
-            Ok(Some(NodeResult { node: id, outputs: nothing(), branch: NEXT.to_owned(), failed }))
-        }
-    }
+    Ok(Some(match outputs(past, bodies, inferred, current) {
+        Ok((outputs, branch)) => NodeResult { branch, ..NodeResult::of(id, outputs) },
+        Err(error) => NodeResult::failed(id, caught(run, error)?),
+    }))
 }
 
 /// Returns the message of a failure that a `CatchExceptionNode` around the node takes.
 ///
 /// # Errors
 /// [`Stop::Fail`] with the path of the node when none does.
-pub fn caught(turn: &Turn, error: JobError) -> Result<String, Stop> {
-    if turn.flow.as_ref().is_some_and(|run| run.machine.catches()) {
+pub fn caught(run: &FlowRun, error: JobError) -> Result<String, Stop> {
+    if run.machine.catches() {
         return Ok(error.message);
     }
-    let path = turn.flow.as_ref().map(|run| run.machine.path()).unwrap_or_default();
-    let message = format!("node `{path}`: {}", error.message);
+    let message = format!("node `{}`: {}", run.machine.path(), error.message);
     Err(JobError { message, retryable: false, ..error }.into())
 }
 
 fn outputs(
     past: &TurnHistory,
-    current: &NodeTurn,
+    bodies: &Bodies,
     inferred: &InferBody,
+    current: &NodeTurn,
 ) -> Result<(Values, String), JobError> {
     let (node, inputs) = (&current.node, &current.inputs);
     let planned = inferred.node.as_ref();
@@ -186,7 +190,7 @@ fn outputs(
             checked(&node.outputs, outputs).map_err(wrong)?
         }
         NodeKind::ToolNode(tool) => {
-            let value = outcome(past, current, planned)?;
+            let value = outcome(past, bodies, planned)?;
             let value = match tool.kind {
                 ToolKind::ClientTool => match value.get(RESULT) {
                     Some(result) => result.clone(),
@@ -197,10 +201,10 @@ fn outputs(
             };
             returned(&node.outputs, value)?
         }
-        NodeKind::ApiNode(_) => request::outputs(&node.outputs, outcome(past, current, planned)?),
+        NodeKind::ApiNode(_) => request::outputs(&node.outputs, outcome(past, bodies, planned)?),
         NodeKind::InputMessageNode { .. }
         | NodeKind::ParallelMapNode { .. }
-        | NodeKind::ParallelFlowNode(_) => match outcome(past, current, planned)? {
+        | NodeKind::ParallelFlowNode(_) => match outcome(past, bodies, planned)? {
             Value::Object(answers) => answers,
             _ => nothing(),
         },
@@ -245,22 +249,15 @@ fn checked(outputs: &[Property], mut given: Values) -> Result<Values, String> {
 ///
 /// # Errors
 /// The failure of the call.
-pub fn outcome(
-    past: &TurnHistory,
-    current: &NodeTurn,
-    planned: Option<&NodeAnswer>,
-) -> Result<Value, JobError> {
+pub fn outcome(past: &TurnHistory, bodies: &Bodies, planned: Option<&NodeAnswer>) -> Result<Value, JobError> {
     let call = planned.and_then(|planned| planned.call.as_ref());
-    let recorded = || {
-        let row = past.recalled_calls.iter().find(|row| call.is_some_and(|call| call.call_id == row.call_id));
-        row.and_then(|row| row.outcome.clone())
-    };
-    match current.outcome.clone().or_else(recorded) {
+    let recorded = || past.row(&call?.call_id)?.outcome.clone();
+    match bodies.outcome.clone().or_else(recorded) {
         Some(ToolOutcome::Success { output }) => Ok(output),
         Some(failed) => {
             let error =
                 failed.as_error().unwrap_or_else(|| JobError::new(FailureKind::Tool, "the call failed"));
-            Err(JobError { retryable: false, ..error })
+            Err(error.for_good())
         }
         None => Err(JobError::new(FailureKind::Internal, "the outcome of the node's call is not recorded")),
     }

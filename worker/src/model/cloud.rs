@@ -1,7 +1,8 @@
 //! Models of clouds that a document of Agent Spec names: Oracle's, whose requests are signed, and Google's Vertex AI, whose
 //! requests carry a token of a service account.
 
-use super::openai::{OciModel, OciPlace, OpenAiConfig, OpenAiModel};
+use super::declared::parameters;
+use super::openai::{OciChat, OciModel, OpenAiConfig, OpenAiModel};
 use super::responses::{ResponsesConfig, ResponsesModel};
 use super::{Model, ModelAnswer, ModelError, ModelRequest};
 use crate::oci::{OciSigner, private_key, signed};
@@ -33,7 +34,7 @@ const SPARE_MS: i64 = 60_000;
 /// The longest answer to a request for a token, in bytes.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// Returns a model of Oracle's cloud.
+/// Returns a model of Oracle's cloud; `name` is the name of its provider.
 ///
 /// # Errors
 /// A sentence: the configuration is none of that cloud, or its address is unusable.
@@ -42,8 +43,8 @@ pub fn oci(
     config: &LlmConfig,
     signer: Arc<OciSigner>,
     client: Client,
-    more: Map<String, Value>,
 ) -> Result<Arc<dyn Model>, String> {
+    let more = parameters(config);
     let LlmKind::OciGenAiConfig { compartment_id, serving_mode, client_config, .. } = &config.kind else {
         return Err(format!("the model `{}` is none of Oracle's cloud", config.head.name));
     };
@@ -68,12 +69,13 @@ pub fn oci(
                 Some(provider) => provider == "COHERE",
                 None => config.model_id.starts_with("cohere."),
             };
-            let place = OciPlace {
+            let chat = OciChat {
+                base_url: endpoint.to_owned(),
                 compartment_id: compartment_id.clone(),
                 dedicated: serving_mode == "DEDICATED",
                 cohere,
             };
-            Arc::new(OciModel::new(name, (endpoint, client), place, signer, more)?)
+            Arc::new(OciModel::new(name, chat, client)?.with(None, more).signed_by(signer))
         }
     })
 }

@@ -1,11 +1,10 @@
 //! Models that a document of Agent Spec names by their address, within what `[tool_policy]` allows.
 
 use super::Model;
-pub use super::cloud::ServiceAccount;
-use super::cloud::{self, VertexModel};
+use super::cloud::VertexModel;
+pub use super::cloud::{ServiceAccount, oci as oci_model};
 use super::openai::{OpenAiConfig, OpenAiModel};
 use super::responses::{ResponsesConfig, ResponsesModel};
-use crate::oci::OciSigner;
 use reqwest::Client;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -82,22 +81,9 @@ pub fn model(
 }
 
 /// The parameters that the request has no place of its own for.
-fn parameters(config: &LlmConfig) -> Map<String, Value> {
+pub fn parameters(config: &LlmConfig) -> Map<String, Value> {
     let more = config.default_generation_parameters.iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
     more.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-/// A model of Oracle's cloud; `name` is the name of its provider.
-///
-/// # Errors
-/// A sentence that says which field is wrong.
-pub fn oci_model(
-    name: &str,
-    config: &LlmConfig,
-    signer: Arc<OciSigner>,
-    client: Client,
-) -> Result<Arc<dyn Model>, String> {
-    cloud::oci(name, config, signer, client, parameters(config))
 }
 
 /// A model of Vertex AI at its address.

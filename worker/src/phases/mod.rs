@@ -1,5 +1,6 @@
 //! The seven phases, one file each (OSSA §1), and the verdict on a complete turn.
 
+mod circuit;
 pub mod emit;
 pub mod exec;
 pub mod infer;

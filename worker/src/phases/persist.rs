@@ -4,14 +4,17 @@
 //! have changed the state that it read. A turn without changes waits for nothing.
 
 use crate::flow;
+use crate::flow::run::FlowRun;
 use crate::state::bodies::{PersistBody, Transaction};
 use crate::state::stop::state_conflict;
-use crate::state::{Bodies, Stop, Turn, shown_changes, trace};
+use crate::state::{Bodies, Outbox, Stop, TurnHistory, shown_changes, trace};
 use serde_json::json;
 use std::sync::Arc;
 use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::session_state::Operation;
 use turnstone_domain::{EventName, Phase};
+use turnstone_telemetry::names;
 
 const VERSION: i64 = 2;
 
@@ -20,44 +23,53 @@ const VERSION: i64 = 2;
 ///
 /// # Errors
 /// [`Stop::Store`] and [`Stop::LeaseLost`].
-pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let scope = turn.past.state_scope(&turn.outbox.claimed);
+pub async fn run(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    flow: Option<&FlowRun>,
+) -> Result<(), Stop> {
+    let scope = past.state_scope(&outbox.claimed);
     if let Some(scope) = &scope {
-        turn.outbox.secure().await?;
-        Box::pin(turn.past.recall_state(&turn.outbox.claimed, scope)).await?;
+        outbox.secure().await?;
+        if past.recalled_calls.iter().any(|call| Operation::is_one(&call.name)) {
+            Box::pin(past.look_at_state(&outbox.claimed, scope)).await?;
+        }
     }
-    let changes = turn.past.buffer.as_ref().map(|buffer| buffer.changes().to_vec()).unwrap_or_default();
-    let commit = scope.zip(turn.past.buffer.as_ref()).and_then(|(scope, buffer)| buffer.commit(&scope));
-    let (node, step) = flow::effect(turn)?;
+    let changes = past.buffer.as_ref().map(|buffer| buffer.changes().to_vec()).unwrap_or_default();
+    let commit = scope.zip(past.buffer.as_ref()).and_then(|(scope, buffer)| buffer.commit(&scope));
+    let (node, step) = flow::effect(past, bodies, flow)?;
     let mut body = PersistBody {
-        transaction_id: turn.outbox.claimed.deps.ids.next(),
+        transaction_id: outbox.claimed.deps.ids.next(),
         status: Transaction::Committed,
-        mode: turn.outbox.claimed.agent.state.mode,
-        storage: turn.outbox.claimed.agent.state.storage.clone(),
+        mode: outbox.claimed.agent.state.mode,
+        storage: outbox.claimed.agent.state.storage.clone(),
         changes,
         node,
         step,
     };
-    let before = commit.is_some().then(|| turn.outbox.pending.clone());
+    let before = commit.is_some().then(|| outbox.pending.clone());
     if !body.changes.is_empty() {
         let data = json!({"transaction_id": body.transaction_id, "changes": shown_changes(&body.changes)});
-        turn.outbox.event(EventName::StateChanged, data);
+        outbox.event(EventName::StateChanged, data);
     }
-    turn.outbox.complete_phase(Phase::Persist, VERSION, &body)?;
+    outbox.complete_phase(Phase::Persist, VERSION, &body)?;
     if let Some(before) = before {
-        turn.outbox.pending.state = commit;
-        let span = trace::state_save(&turn.outbox.claimed);
-        match Box::pin(turn.outbox.barrier()).instrument(span).await {
+        outbox.pending.state = commit;
+        // Beside the turn, as the conventions demand.
+        let parent = &outbox.claimed.trace.invoke;
+        let span = trace::with_state(&outbox.claimed, tracing::info_span!(parent: parent, names::STATE_SAVE));
+        match Box::pin(outbox.barrier()).instrument(span).await {
             Err(Stop::Fail(error)) if error.kind == FailureKind::State => {
-                turn.outbox.undo_phase(before);
-                turn.past.lose_state(&mut turn.outbox);
+                outbox.undo_phase(before);
+                past.lose_state(outbox);
                 body.status = Transaction::RolledBack;
-                turn.outbox.complete_phase(Phase::Persist, VERSION, &body)?;
+                outbox.complete_phase(Phase::Persist, VERSION, &body)?;
             }
             other => other?,
         }
     }
-    turn.bodies.persisted = Some(Arc::new(body));
+    bodies.persisted = Some(Arc::new(body));
     Ok(())
 }
 

@@ -35,7 +35,8 @@ pub enum Verdict {
 /// form.
 pub fn verdict(past: &TurnHistory, outbox: &Outbox, infer: &InferBody) -> Result<Verdict, Stop> {
     let asked_for_tools = past.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
-    let next = |granted, tool_turns, reasks| Position { tool_turns, reasks, ..following(outbox, granted) };
+    let next =
+        |granted, tool_turns, reasks| Position { tool_turns, reasks, granted, ..outbox.position.following() };
     if let Some(answer) = exec::handed_over(&outbox.claimed, past) {
         return Ok(Verdict::HandedOver(answer));
     }
@@ -72,20 +73,7 @@ pub fn verdict(past: &TurnHistory, outbox: &Outbox, infer: &InferBody) -> Result
 /// # Errors
 /// [`Stop::Fail`] when as many nodes as a flow may run have run.
 pub fn next_node(past: &TurnHistory, outbox: &Outbox) -> Result<Position, Stop> {
-    Ok(following(outbox, enough_turns(past, outbox)?))
-}
-
-/// The next turn of the job.
-fn following(outbox: &Outbox, granted: i64) -> Position {
-    Position {
-        turn: outbox.position.turn + 1,
-        begins: outbox.position.begins,
-        handoff_agent: outbox.position.handoff_agent.clone(),
-        granted,
-        outages: outbox.position.outages,
-        model_used: outbox.position.model_used.clone(),
-        ..Position::default()
-    }
+    Ok(Position { granted: enough_turns(past, outbox)?, ..outbox.position.following() })
 }
 
 /// Returns the number of granted turns. Exactly `max_turns` turns may run (OSSA §6): one more fails without a

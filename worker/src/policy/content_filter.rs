@@ -69,7 +69,7 @@ impl Outbox {
             ToolOutcome::Error { message, .. } => Cow::Borrowed(message.as_str()),
         };
         if let Err(blocked) = self.screen_content("tool", Some(tool), std::iter::once(said)) {
-            return ToolOutcome::failed(blocked.kind.code(), blocked.message);
+            return ToolOutcome::failed(blocked.kind, blocked.message);
         }
         for rule in self.leaving() {
             let (kinds, redact) = (&rule.kinds, rule.action == FilterAction::Redact);
@@ -90,7 +90,7 @@ impl Outbox {
                 }
             };
             if let Err(blocked) = self.act("tool", Some(tool), rule.action, &names(found)) {
-                outcome = ToolOutcome::failed(blocked.kind.code(), blocked.message);
+                outcome = ToolOutcome::failed(blocked.kind, blocked.message);
             }
         }
         outcome

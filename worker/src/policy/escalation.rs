@@ -64,10 +64,10 @@ pub fn ask(
     contact: &Contact,
 ) -> Stop {
     let Some(supervisor) = supervisor(&outbox.claimed, contact) else {
-        return Stop::Park(Box::new(Wait::Review(review(outbox, topic, question, contact))));
+        return Wait::Review(review(outbox, topic, question, contact)).into();
     };
     if answer(past, &topic) == Some(ReviewState::Open) {
-        return Stop::Park(Box::new(Wait::Children(Vec::new())));
+        return Wait::Children(Vec::new()).into();
     }
     let text = format!(
         "You supervise the agent `{}`, which asks for your decision. Answer with one JSON object and nothing else: \
@@ -160,16 +160,26 @@ pub fn confirmed(past: &TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
 
 /// Returns the failure of a job that was rejected, or not answered in time. It is final.
 fn refusal(kind: FailureKind, what: &str, review: &ReviewAnswer) -> JobError {
-    let by = review.decided_by.clone().unwrap_or_else(|| "no reviewer in time".to_owned());
+    JobError::new(kind, sentence(review, what, what))
+        .for_good()
+        .escalated(decided(Some(decider(review)), review.state))
+}
+
+/// Returns the sentence about a review that was rejected, or not answered in time.
+pub fn sentence(review: &ReviewAnswer, rejected: &str, unanswered: &str) -> String {
     let why = review.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    let decided = Escalation {
-        to: EscalationType::Human,
-        target: Some(by.clone()),
-        context: Some(json!({"state": review.state})),
-    };
-    let message = match &review.decided_by {
-        Some(by) => format!("{what} by {by}{why}"),
-        None => format!("{what}: no reviewer answered in time{why}"),
-    };
-    JobError { retryable: false, ..JobError::new(kind, message) }.escalated(decided)
+    match &review.decided_by {
+        Some(by) => format!("{rejected} by {by}{why}"),
+        None => format!("{unanswered}: no reviewer answered in time{why}"),
+    }
+}
+
+/// Returns the name of the person who decided.
+pub fn decider(review: &ReviewAnswer) -> String {
+    review.decided_by.clone().unwrap_or_else(|| "no reviewer in time".to_owned())
+}
+
+/// Returns the record that a person decided about an error, so that no handler of the manifest asks again.
+pub fn decided(target: Option<String>, state: ReviewState) -> Escalation {
+    Escalation { to: EscalationType::Human, target, context: Some(json!({"state": state})) }
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::guardrails::{Guardrail, Side, takes_parts, without_pictures};
+use turnstone_domain::artifact::NewArtifact;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::fork::QUESTIONS;
 use turnstone_domain::guardrail_check::{GuardrailCall, GuardrailCheck};
@@ -26,77 +27,52 @@ const TRIES: u32 = 3;
 /// The delay between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Checks a user's messages, one by one, before a model sees any of them (OAS-41, OAS-42).
-///
-/// # Errors
-/// [`Stop::Fail`] when one does not pass.
-pub async fn inputs(past: &TurnHistory, outbox: &mut Outbox, messages: &[Message]) -> Result<(), Stop> {
-    for (position, message) in messages.iter().enumerate() {
-        check(past, outbox, Side::Input, position, Checked::of(message)).await?;
-    }
-    Ok(())
-}
-
-/// Checks the answer for the user, before any of it is shown (OAS-43, OAS-44). It checks all that the model
-/// wrote, and none of the fields that the agent exposes beside it.
-///
-/// # Errors
-/// [`Stop::Fail`] when it does not pass.
-pub async fn answer(past: &TurnHistory, outbox: &mut Outbox, result: &Value) -> Result<(), Stop> {
-    let said = match result {
-        Value::Object(fields) if exposes::is_any(&outbox.claimed, past) => {
-            fields.get("text").unwrap_or(result)
-        }
-        whole => whole,
-    };
-    let text = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
-    check(past, outbox, Side::Output, 0, Checked::text(&text)).await
-}
-
-/// Checks the agent's question to its user, before any of it is shown (OAS-44).
-///
-/// # Errors
-/// [`Stop::Fail`] when it does not pass.
-pub async fn question(past: &TurnHistory, outbox: &mut Outbox, call: usize, text: &str) -> Result<(), Stop> {
-    check(past, outbox, Side::Output, QUESTIONS * (call + 1), Checked::text(text)).await
-}
-
-/// Checks a user's answer to a question of the agent, value by value, before a model sees any of it (OAS-42).
-///
-/// # Errors
-/// [`Stop::Fail`] when one does not pass.
-pub async fn answers(
-    past: &TurnHistory,
-    outbox: &mut Outbox,
-    call: usize,
-    texts: &[String],
-) -> Result<(), Stop> {
-    for (position, text) in texts.iter().enumerate() {
-        check(past, outbox, Side::Input, QUESTIONS * (call + 1) + position, Checked::text(text)).await?;
-    }
-    Ok(())
-}
-
 /// The positions of a call's files among its checks follow those of its questions.
 const FILES: usize = 500;
 
-/// Checks the content of a file that the agent made, before it is published (OAS-44).
+/// Returns the first position of a call among the checks of a turn: that of its question, and of the answers to it.
+pub fn position_of(call: usize) -> usize {
+    QUESTIONS * (call + 1)
+}
+
+/// Returns the files of a call that have a text, with their positions.
+pub fn files(call: usize, files: &[NewArtifact]) -> Vec<(usize, Checked<'_>)> {
+    let positions = position_of(call) + FILES..;
+    let texts =
+        positions.zip(files).filter_map(|(position, file)| Some((position, Checked::text(file.text()?))));
+    texts.collect()
+}
+
+/// Returns the text of an answer for the user, which is all that the model wrote, and none of the fields that the agent
+/// exposes beside it.
+pub fn answer(claimed: &Claimed, past: &TurnHistory, result: &Value) -> String {
+    let said = match result {
+        Value::Object(fields) if exposes::is_any(claimed, past) => fields.get("text").unwrap_or(result),
+        whole => whole,
+    };
+    said.as_str().map_or_else(|| said.to_string(), str::to_owned)
+}
+
+/// Checks contents one by one. Those of the user are checked before a model sees any of them (OAS-41, OAS-42), those of the
+/// agent before any of it is shown (OAS-43, OAS-44).
 ///
 /// # Errors
-/// [`Stop::Fail`] when it does not pass.
-pub async fn file(
+/// [`Stop::Fail`] when one does not pass.
+pub async fn check(
     past: &TurnHistory,
     outbox: &mut Outbox,
-    call: usize,
-    part: usize,
-    text: &str,
+    side: Side,
+    contents: Vec<(usize, Checked<'_>)>,
 ) -> Result<(), Stop> {
-    check(past, outbox, Side::Output, QUESTIONS * (call + 1) + FILES + part, Checked::text(text)).await
+    for (position, content) in contents {
+        check_one(past, outbox, side, position, content).await?;
+    }
+    Ok(())
 }
 
 /// The content that a guardrail checks.
 #[derive(Clone, Copy)]
-struct Checked<'a> {
+pub struct Checked<'a> {
     /// All of it as text.
     text: &'a str,
     /// Its ordered parts, when it is more than one text.
@@ -104,11 +80,13 @@ struct Checked<'a> {
 }
 
 impl<'a> Checked<'a> {
-    fn text(text: &'a str) -> Self {
+    /// Returns a text.
+    pub fn text(text: &'a str) -> Self {
         Self { text, parts: &[] }
     }
 
-    fn of(message: &'a Message) -> Self {
+    /// Returns a message with its parts.
+    pub fn of(message: &'a Message) -> Self {
         Self { text: &message.content, parts: &message.parts }
     }
 
@@ -121,7 +99,7 @@ impl<'a> Checked<'a> {
     }
 }
 
-async fn check(
+async fn check_one(
     past: &TurnHistory,
     outbox: &mut Outbox,
     side: Side,

@@ -2,8 +2,8 @@
 //!
 //! The configuration may add restrictions for the tool (`[tool_rules]`). All assertions precede all reviews.
 
-use super::reviewer;
 use super::reviewers::{self, OPERATOR};
+use super::{Ruling, escalation, reviewer};
 use crate::state::journal::Call;
 use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
@@ -12,19 +12,11 @@ use turnstone_domain::agent::errors::Contact;
 use turnstone_domain::agent::{AgentFormat, Capability, Restriction};
 use turnstone_domain::digest;
 use turnstone_domain::engagement::outputs_of;
-use turnstone_domain::error::{Escalation, EscalationType, FailureKind};
+use turnstone_domain::error::FailureKind;
 use turnstone_domain::policy::View;
 use turnstone_domain::review::{NewReview, ReviewAnswer, ReviewKind, ReviewPlan, ReviewState};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{JobError, ReviewId, Wait};
-
-/// The result of a restriction.
-pub enum Checked {
-    /// The call may proceed.
-    Passed,
-    /// It may not; the model receives this outcome.
-    Denied(ToolOutcome),
-}
 
 /// One restriction of a call: that of the agent's document, or one of the configuration.
 struct RestrictionPart<'r> {
@@ -42,8 +34,10 @@ impl<'r> RestrictionPart<'r> {
         std::iter::once(Self { restriction, section: None }).chain(added)
     }
 
+    /// Returns the reviewer that the restriction names.
     fn reviewer(&self) -> Option<Contact> {
-        reviewer_of(self.restriction)
+        let target = self.restriction.require_review.clone()?;
+        Some(Contact { target, timeout_ms: self.restriction.answer_within_ms, ..Contact::default() })
     }
 
     /// Returns the name of the call in the Engagement object.
@@ -75,19 +69,19 @@ pub fn before(
     call: &Call,
     capability: &Capability,
     idempotent: bool,
-) -> Result<Checked, Stop> {
+) -> Result<Ruling, Stop> {
     let restriction = &capability.input_restriction;
     let high_risk = of_high_risk(&outbox.claimed, call, idempotent);
     let outputs = RestrictionPart::all(&capability.output_restriction).filter_map(|part| part.reviewer());
     let outputs: Vec<Contact> = outputs.collect();
     if !restriction.restricts() && high_risk.is_none() && outputs.is_empty() {
-        return Ok(Checked::Passed);
+        return Ok(Ruling::Allow);
     }
     for part in RestrictionPart::all(restriction) {
         if let Some(why) = violated_before(&outbox.claimed, past, call, &part) {
             let text =
                 format!("the input restriction of `{}` does not allow this call: {why}", part.name(call));
-            return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
+            return Ok(Ruling::Deny(ToolOutcome::refused(FailureKind::Policy, text)));
         }
     }
     let reviewed = RestrictionPart::all(restriction).filter_map(|part| {
@@ -97,26 +91,30 @@ pub fn before(
     let reviewed: Vec<(Contact, RestrictionPart<'_>)> = reviewed.collect();
     // A call whose output has no reviewer does not run either.
     let all = reviewed.iter().map(|(reviewer, _)| reviewer).chain(&outputs);
-    if let Some(word) = all.into_iter().find_map(|requested| missing_reviewer(&outbox.claimed, requested)) {
+    let missing = all.map(|reviewer| &reviewer.target);
+    if let Some(word) = missing.into_iter().find(|word| !reviewers::is_reviewer(&outbox.claimed, word)) {
         let text = format!(
             "`{}` needs the approval of its reviewer `{word}`, and there is no such reviewer: the caller named no user",
             call.asked.name
         );
-        return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
+        return Ok(Ruling::Deny(ToolOutcome::refused(FailureKind::Policy, text)));
     }
     for (reviewer, part) in reviewed {
         let view = past.object.as_ref();
         let view = view.map(|object| object.with_pending(&call.asked.name, &call.asked.arguments));
         let engagement = view.map(|view| view.to_json()).unwrap_or_default();
         if let Some(refusal) = declined(&outbox.claimed, past, call, &part) {
-            return Ok(Checked::Denied(refusal));
+            return Ok(Ruling::Deny(refusal));
         }
         // Planned: no request leaves before the answer.
-        reviewer::plan(outbox, call, idempotent);
+        if call.journalled.is_none() {
+            let intent = call.intend(outbox.position.turn, idempotent, false);
+            outbox.pending.tool_calls.push(intent);
+        }
         let question = question(&outbox.claimed, (call, &part), None, engagement);
         review_requested(past, outbox, (call, &part), ReviewKind::Input, reviewer, question)?;
     }
-    Ok(Checked::Passed)
+    Ok(Ruling::Allow)
 }
 
 /// Returns the reason why an assertion does not allow a call that is about to be made.
@@ -143,7 +141,7 @@ fn declined(
     matches!(answer.state, ReviewState::Rejected | ReviewState::Expired).then(|| {
         let why = answer.reason.as_deref().unwrap_or("no reason was given");
         let text = format!("the call of `{}` was denied: {why}", call.asked.name);
-        ToolOutcome::refused(FailureKind::Policy.code(), text)
+        ToolOutcome::refused(FailureKind::Policy, text)
     })
 }
 
@@ -154,19 +152,22 @@ pub fn after(
     call: &Call,
     capability: &Capability,
     outcome: &ToolOutcome,
-) -> Option<ToolOutcome> {
-    if !outcome.was_invoked() {
-        return None;
-    }
-    RestrictionPart::all(&capability.output_restriction).find_map(|part| {
-        let source = part.restriction.assertion.as_deref()?;
+) -> Ruling {
+    let asserted = RestrictionPart::all(&capability.output_restriction).filter(|_| outcome.was_invoked());
+    for part in asserted {
+        let Some(source) = part.restriction.assertion.as_deref() else { continue };
         let (name, outputs) = (part.name(call), outputs_of(outcome));
         let object = past.object.as_ref();
         let view = object.map(|object| object.with_made(name, &call.asked.arguments, &outputs));
-        let why = violated(claimed, (source, &part.names(claimed)), view.as_ref())?;
-        let text = format!("the output restriction of `{name}` does not allow its result to be used: {why}");
-        Some(ToolOutcome::failed(FailureKind::Policy.code(), text))
-    })
+        if let Some(why) = violated(claimed, (source, &part.names(claimed)), view.as_ref()) {
+            let text =
+                format!("the output restriction of `{name}` does not allow its result to be used: {why}");
+            return Ruling::Deny(ToolOutcome::failed(FailureKind::Policy, text));
+        }
+    }
+    // The review may be approved already, by the recorded call in a fork or by the record in a rerun.
+    let reviewed = capability.output_restriction.is_reviewed();
+    if reviewed && !is_output_approved(past, call, capability) { Ruling::Review } else { Ruling::Allow }
 }
 
 /// Asks for the output reviews; returns once each reviewer has approved.
@@ -201,7 +202,7 @@ fn answer<'t>(
 }
 
 /// Returns true if every reviewer has approved the output of this call with these arguments.
-pub fn is_output_approved(past: &TurnHistory, call: &Call, capability: &Capability) -> bool {
+fn is_output_approved(past: &TurnHistory, call: &Call, capability: &Capability) -> bool {
     let mut reviewed =
         RestrictionPart::all(&capability.output_restriction).filter(|part| part.reviewer().is_some());
     reviewed.all(|part| {
@@ -231,22 +232,24 @@ fn review_requested(
         let arguments_hash = part.subject(call);
         NewReview { arguments_hash, ..question_to(outbox, call, kind, question) }
     };
-    match answer.map(|review| review.state) {
-        Some(ReviewState::Approved) => Ok(()),
-        Some(ReviewState::Rejected | ReviewState::Expired) => Err(rejected(&outbox.claimed, call, answer)),
+    match answer.map(|review| (review.state, review)) {
+        Some((ReviewState::Approved, _)) => Ok(()),
+        Some((ReviewState::Rejected | ReviewState::Expired, review)) => {
+            Err(rejected(&outbox.claimed, call, review))
+        }
         None if outbox.claimed.is_reviewed_by_agent(word) => {
             let review = NewReview { reviewer: word.to_owned(), ..asking() };
             let deadline_at = wait.map(|ms| outbox.claimed.deps.clock.now().plus_ms(ms));
             let text = reviewer::input(call, kind, &review.question);
             Err(reviewer::ask(outbox, NewReview { deadline_at, ..review }, text))
         }
-        Some(ReviewState::Open) if outbox.claimed.is_reviewed_by_agent(word) => {
-            Err(Stop::Park(Box::new(Wait::Children(Vec::new()))))
+        Some((ReviewState::Open, _)) if outbox.claimed.is_reviewed_by_agent(word) => {
+            Err(Wait::Children(Vec::new()).into())
         }
-        None | Some(ReviewState::Open) => {
+        None | Some((ReviewState::Open, _)) => {
             let review = asking();
             match reviewers::assign(&outbox.claimed, review, word, wait) {
-                Some(review) => Err(Stop::Park(Box::new(Wait::Review(review)))),
+                Some(review) => Err(Wait::Review(review).into()),
                 None => {
                     let message = format!(
                         "`{}` is reviewed by `{word}`, and there is no such reviewer",
@@ -259,9 +262,9 @@ fn review_requested(
     }
 }
 
-/// Returns true if a call that is not idempotent, and whose outcome was lost in a crash, may run once more.
-/// Each approval allows one more request.
-pub fn may_resend(past: &TurnHistory, outbox: &Outbox, call: &Call, sends: i64) -> Result<bool, Stop> {
+/// Decides if a call that is not idempotent, and whose outcome was lost in a crash, may run once more. Each approval
+/// allows one more request.
+pub fn may_resend(past: &TurnHistory, outbox: &Outbox, call: &Call, sends: i64) -> Result<Ruling, Stop> {
     let about = |state| {
         let same = |review: &&ReviewAnswer| {
             review.call_id == call.asked.call_id
@@ -271,22 +274,20 @@ pub fn may_resend(past: &TurnHistory, outbox: &Outbox, call: &Call, sends: i64) 
         past.reviews.iter().filter(same).count()
     };
     if about(ReviewState::Rejected) + about(ReviewState::Expired) > 0 {
-        return Ok(false);
+        return Ok(Ruling::Deny(ToolOutcome::failed(FailureKind::Tool, UNKNOWN)));
     }
     if i64::try_from(about(ReviewState::Approved)).unwrap_or(0) >= sends {
-        return Ok(true);
+        return Ok(Ruling::Allow);
     }
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": call.asked.call_id,
         "what_happened": "a worker stopped after it sent this call and before it learnt the outcome",
         "approve_means": "call it once more", "reject_means": "report an unknown outcome to the model"});
-    Err(ask_operator(outbox, call, ReviewKind::UnknownOutcome, question))
+    let review = question_to(outbox, call, ReviewKind::UnknownOutcome, question);
+    Err(Wait::Review(reviewers::assign_or_operator(&outbox.claimed, review, OPERATOR, None)).into())
 }
 
-/// Parks the job until an operator has answered.
-pub fn ask_operator(outbox: &Outbox, call: &Call, kind: ReviewKind, question: Value) -> Stop {
-    let review = question_to(outbox, call, kind, question);
-    Stop::Park(Box::new(Wait::Review(reviewers::assign_or_operator(&outbox.claimed, review, OPERATOR, None))))
-}
+/// The outcome for the model of a call that may have had its effect.
+const UNKNOWN: &str = "the outcome of this call is unknown: it may or may not have had its effect";
 
 /// Returns a question about this call and these arguments, without a reviewer yet.
 fn question_to(outbox: &Outbox, call: &Call, kind: ReviewKind, question: Value) -> NewReview {
@@ -304,43 +305,20 @@ fn question_to(outbox: &Outbox, call: &Call, kind: ReviewKind, question: Value) 
     }
 }
 
-/// The name of the decider when the deadline passed without an answer.
-const NO_REVIEWER: &str = "no reviewer in time";
-
 /// Returns the failure after a rejection, which ends the engagement (OAS-A7).
-fn rejected(claimed: &Claimed, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
-    let reason =
-        answer.and_then(|said| said.reason.as_ref()).map(|why| format!(": {why}")).unwrap_or_default();
-    let decided_by = answer.and_then(|said| said.decided_by.as_deref());
-    let message = match decided_by {
-        Some(by) => format!("the call of `{}` was rejected by {by}{reason}", call.asked.name),
-        None => {
-            format!(
-                "the call of `{}` was not approved: no reviewer answered in time{reason}",
-                call.asked.name
-            )
-        }
-    };
-    let by = decided_by.unwrap_or(NO_REVIEWER);
+fn rejected(claimed: &Claimed, call: &Call, review: &ReviewAnswer) -> Stop {
+    let name = &call.asked.name;
+    let message = escalation::sentence(
+        review,
+        &format!("the call of `{name}` was rejected"),
+        &format!("the call of `{name}` was not approved"),
+    );
     let error = JobError::new(FailureKind::Policy, message);
     if claimed.agent.format == AgentFormat::Ossa {
         // A person has decided: no handler of the manifest asks again.
-        let context = answer.map(|said| json!({"state": said.state}));
-        let decided = Escalation { to: EscalationType::Human, target: Some(by.to_owned()), context };
-        return error.escalated(decided).into();
+        return error.escalated(escalation::decided(Some(escalation::decider(review)), review.state)).into();
     }
     error.with("oas_rule", "OAS-32").into()
-}
-
-/// Returns the reviewer that a restriction names.
-fn reviewer_of(restriction: &Restriction) -> Option<Contact> {
-    let target = restriction.require_review.clone()?;
-    Some(Contact { target, timeout_ms: restriction.answer_within_ms, ..Contact::default() })
-}
-
-/// Returns the reviewer's name in the document, if no such reviewer exists.
-fn missing_reviewer<'a>(claimed: &Claimed, requested: &'a Contact) -> Option<&'a str> {
-    (!reviewers::is_reviewer(claimed, &requested.target)).then_some(requested.target.as_str())
 }
 
 /// Returns the reviewer for calls of an OSSA agent that may not run twice (`human_in_loop`,

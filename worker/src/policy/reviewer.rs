@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::DelegationMode;
 use turnstone_domain::agent::errors::Contact;
-use turnstone_domain::error::{FailureKind, OssaCode};
+use turnstone_domain::error::{ErrorClass, FailureKind};
 use turnstone_domain::review::{NewReview, ReviewKind, call_of_review};
 use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
 
@@ -40,7 +40,7 @@ pub fn words(agent: &AgentDefinition) -> Vec<String> {
         .iter()
         .flat_map(|capability| [&capability.input_restriction, &capability.output_restriction]);
     let reviewers = restrictions.filter_map(|restriction| restriction.require_review.clone());
-    let contacts = OssaCode::ALL.into_iter().filter_map(|code| agent.errors.contact(code));
+    let contacts = ErrorClass::ALL.into_iter().filter_map(|code| agent.errors.contact(code));
     let supervisors = contacts.filter_map(|contact| supervisor(&contact));
     reviewers.chain(supervisors).collect()
 }
@@ -63,14 +63,9 @@ pub fn ask(outbox: &Outbox, review: NewReview, text: String) -> Stop {
         let message = format!("the reviewer `{reviewer}` is not on this server");
         return JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-31").into();
     };
-    let most = i64::from(outbox.claimed.agent.limits.max_delegation_depth);
-    if outbox.claimed.depth + 1 > most {
-        let message = format!(
-            "the reviewer `{reviewer}` was not asked: it would be {} deep, and this agent may delegate to a depth of {most}",
-            outbox.claimed.depth + 1
-        );
-        let error = JobError::new(FailureKind::DelegationDepth, message).with("oas_rule", "OAS-32");
-        return JobError { retryable: false, ..error }.into();
+    if let Some(why) = outbox.claimed.too_deep(reviewer) {
+        let error = JobError::new(FailureKind::DelegationDepth, format!("the reviewer {why}"));
+        return error.for_good().with("oas_rule", "OAS-32").into();
     }
     let span = trace::handoff(&agent.name, DelegationMode::Supervisor.as_str());
     let meta = trace::child_meta(outbox, None, &agent.name, &span);
@@ -89,7 +84,7 @@ pub fn ask(outbox: &Outbox, review: NewReview, text: String) -> Stop {
         timeout_ms: left_ms,
         review: Some(Box::new(NewReview { asked: Some(engagement), ..review })),
     };
-    Stop::Park(Box::new(Wait::Children(vec![child])))
+    Wait::Children(vec![child]).into()
 }
 
 /// Returns the input for the reviewer of a call.
@@ -103,12 +98,4 @@ pub fn input(call: &Call, kind: ReviewKind, question: &Value) -> String {
          {{\"approve\": true or false, \"reason\": \"one sentence\"}}.\n\n{question}",
         call.asked.name
     )
-}
-
-/// Journals the reviewed call, so that it is known when the reviewer has answered.
-pub fn plan(outbox: &mut Outbox, call: &Call, idempotent: bool) {
-    if call.journalled.is_none() {
-        let intent = call.intend(outbox.position.turn, idempotent, false);
-        outbox.pending.tool_calls.push(intent);
-    }
 }

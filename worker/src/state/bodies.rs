@@ -14,6 +14,7 @@ use turnstone_domain::agent::StateMode;
 use turnstone_domain::budget::Short;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::session_state::StateChange;
+use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{Checkpoint, JobError, Phase};
 
 /// A body of a checkpoint.
@@ -155,13 +156,15 @@ pub enum Transaction {
 #[derive(Default)]
 pub struct Bodies {
     /// The number of the turn.
-    turn: i64,
+    pub turn: i64,
     /// The result of RESOL, once it is known in this process.
     pub resolved: Option<Arc<ResolBody>>,
     /// The tools that RESOL bound to the agent's capabilities, once that happened in this process.
     pub bindings: Option<Arc<Bindings>>,
     /// The result of INFER, once it is known in this process.
     pub inferred: Option<Arc<InferBody>>,
+    /// The outcome of the call of a flow's node, once it is known in this process.
+    pub outcome: Option<ToolOutcome>,
     /// The result of PERSIST, once it is known in this process.
     pub persisted: Option<Arc<PersistBody>>,
     /// Version and body of the checkpoints that the claim returned, in the order of the phases.

@@ -62,6 +62,8 @@ pub struct Claimed {
     pub agent: Arc<AgentDefinition>,
     /// True if the agent is one of the agents of a flow's node.
     pub is_of_crew: bool,
+    /// True if the turn runs a node of a flow: then no model receives the outcome of its call.
+    pub is_node: bool,
     /// The budgets of tenants, agents, models and the fleet that its calls may be charged to as well.
     pub budgets: Vec<AppliedBudget>,
     /// The number of agents above this one.
@@ -119,6 +121,15 @@ impl Claimed {
     #[must_use]
     pub fn may_call(&self, tool_turns: u32) -> bool {
         self.agent.limits.max_tool_turns.is_none_or(|most| tool_turns < most)
+    }
+
+    /// Returns the refusal to call another agent beyond the depth that the agent's document permits.
+    #[must_use]
+    pub fn too_deep(&self, name: &str) -> Option<String> {
+        let (depth, most) = (self.depth + 1, i64::from(self.agent.limits.max_delegation_depth));
+        (depth > most).then(|| {
+            format!("`{name}` was not asked: it would be {depth} deep, and this agent may delegate to a depth of {most}")
+        })
     }
 
     /// Returns true if the agent remembers its user across engagements.

@@ -3,7 +3,6 @@
 use super::outbox::Outbox;
 use serde::Serialize;
 use serde_json::{Value, to_value};
-use turnstone_domain::feed::OssaEvent;
 use turnstone_domain::{EventName, NewEvent};
 
 /// The identity of a turn and its worker.
@@ -24,7 +23,7 @@ impl Outbox {
     pub fn event(&mut self, name: EventName, mut data: Value) {
         self.claimed.screen_event(&mut data);
         self.claimed.hold_back(&mut data);
-        if OssaEvent::ALL.iter().any(|form| form.is_form_of(name))
+        if name.names_turn()
             && let (Value::Object(data), Ok(Value::Object(named))) = (&mut data, to_value(self.named()))
         {
             data.extend(named);
@@ -34,7 +33,7 @@ impl Outbox {
         self.pending.events.push(event);
     }
 
-    /// Returns the fields of events that OSSA defines as well: the turn and the instance.
+    /// Returns the fields of events that name their turn: the turn and the instance.
     pub(super) fn named(&self) -> Named<'_> {
         let handoff_agent =
             self.position.handoff_agent.as_deref().filter(|name| *name == self.claimed.agent.name);

@@ -23,6 +23,24 @@ pub struct Call {
     pub stub_of: Option<CallId>,
 }
 
+/// The result of a call that is over.
+#[derive(Clone, Debug)]
+pub struct CallResult {
+    /// Its outcome, as a handler may have changed it.
+    pub outcome: ToolOutcome,
+    /// The handler's action.
+    pub handled: Option<Handled>,
+    /// The duration of the last try, in milliseconds.
+    pub duration_ms: i64,
+}
+
+impl From<ToolOutcome> for CallResult {
+    /// Returns the result of a call that took no time and that no handler changed.
+    fn from(outcome: ToolOutcome) -> Self {
+        Self { outcome, handled: None, duration_ms: 0 }
+    }
+}
+
 impl Call {
     /// Returns the write that adds a journal row for the call, in this turn.
     #[must_use]
@@ -70,28 +88,15 @@ pub fn called(outbox: &mut Outbox, call: &Call) {
 }
 
 /// Returns the write that settles the row of a call.
-pub fn settled(
-    call: &Call,
-    outcome: &ToolOutcome,
-    handled: Option<Handled>,
-    duration_ms: i64,
-    withheld: bool,
-) -> ToolCallMove {
-    let call_id = call.asked.call_id.clone();
-    ToolCallMove::Settle { call_id, outcome: outcome.clone(), handled, duration_ms, withheld }
+pub fn settled(call: &Call, result: CallResult, withheld: bool) -> ToolCallMove {
+    let CallResult { outcome, handled, duration_ms } = result;
+    ToolCallMove::Settle { call_id: call.asked.call_id.clone(), outcome, handled, duration_ms, withheld }
 }
 
 /// Journals an outcome and records its event. A `withheld` output is in no event and in no view.
-pub fn note_outcome(
-    outbox: &mut Outbox,
-    call: &Call,
-    outcome: &ToolOutcome,
-    handled: Option<Handled>,
-    duration_ms: i64,
-    withheld: bool,
-) {
-    let step = settled(call, outcome, handled.clone(), duration_ms, withheld);
-    outbox.pending.tool_calls.push(step);
+pub fn note_outcome(outbox: &mut Outbox, call: &Call, result: &CallResult, withheld: bool) {
+    outbox.pending.tool_calls.push(settled(call, result.clone(), withheld));
+    let CallResult { outcome, handled, duration_ms } = result;
     let (call_id, name) = (&call.asked.call_id, &call.asked.name);
     let (event, mut data) = match outcome {
         ToolOutcome::Success { output } => {

@@ -16,7 +16,7 @@ use super::stop::Stop;
 use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::budget::{Budget, BudgetMove, ChargeMove};
 use turnstone_domain::error::FailureKind;
@@ -155,12 +155,6 @@ impl Outbox {
         self.phase_began = Instant::now();
     }
 
-    /// Returns the milliseconds since the phase began.
-    #[must_use]
-    pub fn phase_ms(&self) -> i64 {
-        i64::try_from(self.phase_began.elapsed().as_millis()).unwrap_or(i64::MAX)
-    }
-
     /// Completes a phase: adds its checkpoint and its event to the pending write, which becomes durable with the next
     /// barrier. `version` is the version of the body's form; a later worker uses it to read the checkpoint. The events of
     /// INIT and EMIT also have the ids of the turn and of the worker's instance, as OSSA demands.
@@ -206,7 +200,9 @@ impl Outbox {
             )
         };
         let (body, more) = (body.map_err(failed)?, more.map_err(failed)?);
-        let (at, duration_ms, turn) = (self.claimed.deps.clock.now(), self.phase_ms(), self.position.turn);
+        let (at, took, turn) =
+            (self.claimed.deps.clock.now(), self.phase_began.elapsed(), self.position.turn);
+        let duration_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
         let spent = Spent::default();
         self.pending.checkpoints.push(NewCheckpoint {
             turn,
@@ -264,6 +260,11 @@ impl Outbox {
         }
     }
 
+    /// Returns the position that the next write makes durable, so that the caller may change it.
+    pub fn next_position(&mut self) -> &mut Position {
+        self.pending.position.get_or_insert_with(|| self.position.clone())
+    }
+
     /// Takes the write that is not durable yet, for a barrier or the settlement, and leaves an empty one.
     pub fn take_pending(&mut self) -> TurnWrite {
         std::mem::take(&mut self.pending)
@@ -287,8 +288,7 @@ impl Outbox {
     /// # Errors
     /// As [`Outbox::secured`].
     pub async fn is_frozen(&self) -> Result<bool, Stop> {
-        self.secured()?;
-        Ok(self.claimed.deps.freezes.is_frozen(&self.claimed.tenant()).await)
+        Ok(self.claimed.deps.freezes.is_frozen(self.secured()?, &self.claimed.tenant()).await)
     }
 
     /// Waits while the fleet or the job's tenant is frozen: no model and no tool is called meanwhile.
@@ -297,5 +297,18 @@ impl Outbox {
     /// [`Stop::Drain`]; as [`Outbox::secured`].
     pub async fn unless_frozen(&self) -> Result<(), Stop> {
         self.claimed.deps.freezes.wait(self.secured()?, &self.claimed.tenant(), &self.draining).await
+    }
+
+    /// Waits before the next try of a call; the worker's drain ends the wait.
+    ///
+    /// # Errors
+    /// [`Stop::Drain`]; as [`Outbox::secured`].
+    pub async fn pause(&self, wait: Duration) -> Result<(), Stop> {
+        self.secured()?;
+        tokio::select! {
+            biased;
+            () = self.draining.cancelled() => Err(Stop::Drain),
+            () = tokio::time::sleep(wait) => Ok(()),
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 use super::claimed::Claimed;
 use super::conversation::Conversation;
+use super::journal::Call;
 use super::outbox::Outbox;
 use super::stop::Stop;
 use super::tools::{Bindings, ResolBody};
@@ -13,7 +14,7 @@ use turnstone_domain::CallId;
 use turnstone_domain::engagement::EngagementObject;
 use turnstone_domain::fork::{Origin, Recorded};
 use turnstone_domain::memory::BEFORE;
-use turnstone_domain::message::Message;
+use turnstone_domain::message::{Message, RequestedCall};
 use turnstone_domain::review::ReviewAnswer;
 use turnstone_domain::session_state::Buffer;
 use turnstone_domain::short_circuit::ShortCircuit;
@@ -80,6 +81,19 @@ impl TurnHistory {
         let message = Arc::new(message);
         outbox.pending.messages.push((turn, Arc::clone(&message)));
         self.conversation.push(turn, message, &outbox.claimed.agent.memory);
+    }
+
+    /// Returns the row of a call of the current turn, if an earlier attempt wrote one.
+    #[must_use]
+    pub fn row(&self, call: &CallId) -> Option<&ToolCall> {
+        self.recalled_calls.iter().find(|row| row.call_id == *call)
+    }
+
+    /// Returns a call that the model of this turn requested, with the state of its row.
+    #[must_use]
+    pub fn call(&self, position: usize, asked: RequestedCall) -> Call {
+        let journalled = self.row(&asked.call_id).map(|row| row.state);
+        Call { asked, position, journalled, stub_of: None }
     }
 
     /// Takes the rows of the tool journal: those of this turn, and those to repeat.

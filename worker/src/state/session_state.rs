@@ -13,6 +13,7 @@ use turnstone_domain::message::{Message, Role};
 use turnstone_domain::session_state::{Buffer, Operation, Scope, StateChange};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{EventName, JobError};
+use turnstone_telemetry::names;
 
 impl TurnHistory {
     /// Returns the owner of the agent's state; `None` when it keeps none.
@@ -35,8 +36,8 @@ impl TurnHistory {
         }
         let now = claimed.deps.clock.now();
         let mut buffer = {
-            let loading =
-                claimed.deps.ledger.reads().state(scope, now).instrument(trace::state_load(claimed));
+            let span = trace::with_state(claimed, tracing::info_span!(names::STATE_LOAD));
+            let loading = claimed.deps.ledger.reads().state(scope, now).instrument(span);
             Buffer::new(&claimed.agent.state, loading.await?)
         };
         if !buffer.writes_at_once() {
@@ -50,15 +51,6 @@ impl TurnHistory {
         }
         self.buffer = Some(buffer);
         Ok(())
-    }
-
-    /// Reads the state if the turn has used it, in this process or in one before.
-    ///
-    /// # Errors
-    /// [`Stop::Store`].
-    pub async fn recall_state(&mut self, claimed: &Claimed, scope: &Scope) -> Result<(), Stop> {
-        let used = self.recalled_calls.iter().any(|call| Operation::is_one(&call.name));
-        if used { self.look_at_state(claimed, scope).await } else { Ok(()) }
     }
 
     /// Drops the changes of a turn that failed for good, and publishes that. A turn that is retried resumes

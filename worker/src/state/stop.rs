@@ -45,6 +45,12 @@ impl From<StoreError> for Stop {
     }
 }
 
+impl From<Wait> for Stop {
+    fn from(wait: Wait) -> Self {
+        Self::Park(Box::new(wait))
+    }
+}
+
 impl From<JobError> for Stop {
     fn from(error: JobError) -> Self {
         Self::Fail(error)
@@ -115,7 +121,7 @@ pub fn unpriced(budget: &str, wanted: Option<&str>, model: &str, priced_in: &str
     };
     // No further attempt changes the configuration.
     let error = JobError::new(FailureKind::ModelUnavailable, message).with("budget", budget);
-    JobError { retryable: false, ..error }
+    error.for_good()
 }
 
 /// Returns the error of an exhausted budget (agent extension §3).

@@ -4,6 +4,7 @@ use crate::tool::{Tool, Transport};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::errors::RetryRule;
@@ -81,6 +82,33 @@ pub struct Bound {
     pub record: ResolvedTool,
     /// The capability of a tool that the agent does not name individually, or that has rules of the configuration.
     pub own: Option<Capability>,
+}
+
+/// A tool of the turn, with the agent's rules for its calls.
+pub struct Callable {
+    /// The tool.
+    pub tool: Arc<dyn Tool>,
+    /// The rules.
+    pub capability: Capability,
+}
+
+impl Callable {
+    /// Returns true if a call may run twice under the same idempotency key: the tool is declared idempotent, or its MCP
+    /// server announces that it is.
+    pub fn is_idempotent(&self) -> bool {
+        self.is_declared_idempotent() || self.tool.announces_idempotence()
+    }
+
+    /// Returns true if the configuration or the agent's document (OSSA `idempotency`) declares the tool idempotent. Reviews
+    /// rely on this declaration alone, and on no announcement of a server.
+    pub fn is_declared_idempotent(&self) -> bool {
+        self.tool.spec().idempotent || self.capability.errors.idempotent
+    }
+}
+
+/// Returns the longest that a call may take: the shorter of the tool's time and the agent's.
+pub fn timeout(tool: &dyn Tool, capability: &Capability) -> Duration {
+    capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)))
 }
 
 impl Bindings {

@@ -6,8 +6,9 @@
 
 use super::claimed::Claimed;
 use super::outbox::Outbox;
+use super::tools::Callable;
 use crate::model::{ModelAnswer, ModelRequest};
-use crate::tool::{Tool, Transport};
+use crate::tool::Transport;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -231,7 +232,7 @@ pub fn answered(claimed: &Claimed, span: &Span, answer: &ModelAnswer) {
 }
 
 /// Begins the span of one try of a call to a tool.
-pub fn call(claimed: &Claimed, requested: &RequestedCall, tool: &dyn Tool, capability: &Capability) -> Span {
+pub fn call(claimed: &Claimed, requested: &RequestedCall, Callable { tool, capability }: &Callable) -> Span {
     let span = tracing::info_span!(
         names::TOOL_CALL,
         { names::TOOL_NAME } = requested.name,
@@ -282,17 +283,8 @@ pub fn handoff(target: &str, mode: &str) -> Span {
     span
 }
 
-/// Begins the span in which state is read.
-pub fn state_load(claimed: &Claimed) -> Span {
-    state(claimed, tracing::info_span!(names::STATE_LOAD))
-}
-
-/// Begins the span in which state is committed: beside the turn, as the conventions demand.
-pub fn state_save(claimed: &Claimed) -> Span {
-    state(claimed, tracing::info_span!(parent: &claimed.trace.invoke, names::STATE_SAVE))
-}
-
-fn state(claimed: &Claimed, span: Span) -> Span {
+/// Describes the agent's state on a span in which it is read or committed.
+pub fn with_state(claimed: &Claimed, span: Span) -> Span {
     let options = &claimed.agent.state;
     let mode = json!(options.mode);
     span::say(&span, names::STATE_MODE, mode.as_str());

@@ -3,7 +3,7 @@
 use super::bodies::Bodies;
 use super::outbox::Outbox;
 use super::past::TurnHistory;
-use crate::flow::run::{Crew, FlowRun, NodeTurn};
+use crate::flow::run::FlowRun;
 use turnstone_domain::turn_write::Position;
 
 /// A turn in progress, and the turns that follow it under the same lease.
@@ -24,17 +24,5 @@ impl Turn {
         self.past.end_turn();
         self.bodies = Bodies::new(position.turn);
         self.outbox.advance(position);
-    }
-
-    /// Returns the node that this turn runs; `None` for a turn of an agent.
-    #[must_use]
-    pub fn node(&self) -> Option<&NodeTurn> {
-        self.flow.as_ref()?.node.as_ref()
-    }
-
-    /// Returns the agents of the node that runs; `None` for a node of another kind, and outside of flows.
-    #[must_use]
-    pub fn crew(&self) -> Option<&Crew> {
-        self.flow.as_ref()?.crew.as_ref()
     }
 }

@@ -11,13 +11,14 @@ use super::policy::ToolPolicy;
 use super::remote::{self, ConversingAgent, OciAgentTool};
 use super::url_template::UrlTemplate;
 use super::{RemoteCancellation, ToolError};
+use crate::cache::Cache;
 use crate::flow::RemoteComponent;
 use crate::model::declared::{self, ServiceAccount};
 use crate::model::{Model, NamedModel};
 use crate::oci::OciSigner;
 use reqwest::Client;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_blocking::in_place;
 use turnstone_domain::agent::{Capability, Endpoint};
@@ -38,18 +39,18 @@ const KEPT: usize = 256;
 const MOST_SERVERS: usize = 32;
 
 /// The tools and servers that manifests have added so far.
-pub(super) struct Declared {
+pub struct Declared {
     policy: ToolPolicy,
     client: Client,
     own: OwnAddresses,
     clock: Arc<dyn Clock>,
-    tools: Mutex<HashMap<String, Arc<dyn Tool>>>,
+    tools: Cache<Arc<dyn Tool>>,
     servers: Mutex<BTreeMap<String, Arc<McpServer>>>,
-    models: Mutex<HashMap<String, NamedModel>>,
+    models: Cache<NamedModel>,
 }
 
 impl Declared {
-    pub(super) fn new(policy: ToolPolicy, own: OwnAddresses, clock: Arc<dyn Clock>) -> Result<Self, String> {
+    pub fn new(policy: ToolPolicy, own: OwnAddresses, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let client =
             if policy.allow_private { outbound::open_client()? } else { outbound::guarded_client()? };
         Ok(Self {
@@ -57,39 +58,31 @@ impl Declared {
             client,
             own,
             clock,
-            tools: Mutex::default(),
+            tools: Cache::of(KEPT),
             servers: Mutex::default(),
-            models: Mutex::default(),
+            models: Cache::of(KEPT),
         })
     }
 
     /// Returns the programs and addresses that Agent Spec documents may use.
-    pub(super) fn reach(&self) -> Reach {
+    pub fn reach(&self) -> Reach {
         Reach { commands: self.policy.allowed_commands.clone(), private: self.policy.allow_private }
     }
 
     /// Returns the tool behind the endpoint of a capability.
-    pub(super) fn tool(&self, capability: &Capability, endpoint: &Endpoint) -> Result<Arc<dyn Tool>, String> {
+    pub fn tool(&self, capability: &Capability, endpoint: &Endpoint) -> Result<Arc<dyn Tool>, String> {
         let key = digest::of_json(&json!([
             capability.name,
             capability.description,
             capability.input_schema,
             endpoint
         ]));
-        if let Some(known) = self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(Arc::clone(known));
-        }
-        let tool: Arc<dyn Tool> = Arc::new(in_place(|| self.made(capability, endpoint))?);
-        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        if tools.len() >= KEPT {
-            tools.clear();
-        }
-        tools.insert(key, Arc::clone(&tool));
-        Ok(tool)
+        self.tools
+            .get_or(key, || Ok(Arc::new(in_place(|| self.made(capability, endpoint))?) as Arc<dyn Tool>))
     }
 
     /// Returns the remote agent that a document names.
-    pub(super) fn agent(&self, agent: &RemoteComponent) -> Result<Arc<dyn Tool>, String> {
+    pub fn agent(&self, agent: &RemoteComponent) -> Result<Arc<dyn Tool>, String> {
         let key = digest::of_json(&match agent {
             RemoteComponent::A2a(agent) => {
                 let way = &agent.connection_config;
@@ -114,35 +107,30 @@ impl Declared {
                 ])
             }
         });
-        if let Some(known) = self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(Arc::clone(known));
-        }
-        let tool: Arc<dyn Tool> = match agent {
+        self.tools.get_or(key, || self.made_agent(agent))
+    }
+
+    fn made_agent(&self, agent: &RemoteComponent) -> Result<Arc<dyn Tool>, String> {
+        match agent {
             RemoteComponent::A2a(agent) => {
                 let address = agent_address(&agent.agent_url)?;
                 let way = &agent.connection_config;
                 let files = [&way.key_file, &way.cert_file, &way.ssl_ca_cert];
                 let client = self.client_with(&address, files.map(Option::as_deref))?;
-                Arc::new(ConversingAgent::new(agent, address, client))
+                Ok(Arc::new(ConversingAgent::new(agent, address, client)))
             }
             RemoteComponent::Oci(agent) => {
                 let address = Url::parse(&agent.client_config.service_endpoint).map_err(|error| {
                     format!("the `service_endpoint` of {} is no URL: {error}", agent.head.name)
                 })?;
                 let client = self.client_for(&address)?;
-                Arc::new(OciAgentTool::new(agent, address, client, self.signer(&agent.client_config)?))
+                Ok(Arc::new(OciAgentTool::new(agent, address, client, self.signer(&agent.client_config)?)))
             }
-        };
-        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        if tools.len() >= KEPT {
-            tools.clear();
         }
-        tools.insert(key, Arc::clone(&tool));
-        Ok(tool)
     }
 
     /// Cancels the work of a remote agent that a document names, without the headers of the document.
-    pub(super) async fn cancel(
+    pub async fn cancel(
         &self,
         place: &str,
         call: &CallId,
@@ -175,7 +163,7 @@ impl Declared {
     }
 
     /// Returns the MCP server at a URL.
-    pub(super) fn server(&self, url: &str) -> Result<Arc<McpServer>, String> {
+    pub fn server(&self, url: &str) -> Result<Arc<McpServer>, String> {
         let address =
             Url::parse(url).map_err(|error| format!("its manifest names no usable URL: {error}"))?;
         let client = self.client_for(&address)?;
@@ -211,7 +199,7 @@ impl Declared {
     }
 
     /// Returns the MCP server behind a transport of Agent Spec.
-    pub(super) fn transport(&self, transport: &ClientTransport) -> Result<Arc<McpServer>, String> {
+    pub fn transport(&self, transport: &ClientTransport) -> Result<Arc<McpServer>, String> {
         let mut client = self.client.clone();
         let (config, parts) = match &transport.kind {
             TransportKind::StdioTransport { command, args, env, cwd } => {
@@ -257,7 +245,7 @@ impl Declared {
     }
 
     /// The model that a document names by its address, with the name of its provider: the host.
-    pub(super) fn model(&self, config: &LlmConfig) -> Result<NamedModel, String> {
+    pub fn model(&self, config: &LlmConfig) -> Result<NamedModel, String> {
         let address = declared::address(config)?;
         let key = config.key().and_then(|key| key.reveal());
         let of = json!([
@@ -267,17 +255,17 @@ impl Declared {
             config.default_generation_parameters,
             access(config)
         ]);
-        let known_by = digest::of_json(&of);
-        if let Some(known) = self.models.lock().unwrap_or_else(PoisonError::into_inner).get(&known_by) {
-            return Ok(known.clone());
-        }
+        self.models.get_or(digest::of_json(&of), || self.made_model(config, &address))
+    }
+
+    fn made_model(&self, config: &LlmConfig, address: &Url) -> Result<NamedModel, String> {
         let files = match &config.kind {
             LlmKind::OpenAiCompatibleConfig { key_file, cert_file, ca_file, .. } => {
                 [key_file, cert_file, ca_file].map(|file| file.as_ref().and_then(file_of))
             }
             _ => [None; 3],
         };
-        let client = self.client_with(&address, files)?;
+        let client = self.client_with(address, files)?;
         let port = address.port().map(|port| format!(":{port}")).unwrap_or_default();
         let name = format!("{}{port}", address.host_str().unwrap_or_default());
         let model: Arc<dyn Model> = match &config.kind {
@@ -287,15 +275,10 @@ impl Declared {
             LlmKind::GeminiConfig(GeminiAuthConfig::GeminiVertexAIAuthConfig { credentials, .. }) => {
                 let account = self.account(credentials.as_ref())?;
                 self.client_for(&account.token_uri)?;
-                declared::vertex_model(&name, config, (&address, client), account, Arc::clone(&self.clock))?
+                declared::vertex_model(&name, config, (address, client), account, Arc::clone(&self.clock))?
             }
-            _ => in_place(|| declared::model(&name, config, &address, client))?,
+            _ => in_place(|| declared::model(&name, config, address, client))?,
         };
-        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        if models.len() >= KEPT {
-            models.clear();
-        }
-        models.insert(known_by, (name.clone(), Arc::clone(&model)));
         Ok((name, model))
     }
 
@@ -354,7 +337,7 @@ impl Declared {
     ///
     /// # Errors
     /// A sentence that says what to add to the configuration.
-    pub(super) fn client_for(&self, url: &Url) -> Result<Client, String> {
+    pub fn client_for(&self, url: &Url) -> Result<Client, String> {
         self.policy.admits(url)?;
         let look = if self.policy.allow_private { check_form } else { check_url };
         look(url)?;
@@ -362,12 +345,12 @@ impl Declared {
     }
 
     /// Returns the policy.
-    pub(super) fn policy(&self) -> &ToolPolicy {
+    pub fn policy(&self) -> &ToolPolicy {
         &self.policy
     }
 
     /// Returns the servers that manifests have added.
-    pub(super) fn servers(&self) -> Vec<Arc<McpServer>> {
+    pub fn servers(&self) -> Vec<Arc<McpServer>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 }

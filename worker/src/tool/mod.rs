@@ -15,6 +15,7 @@ pub mod policy;
 pub mod remote;
 pub mod request;
 pub mod toolbox;
+pub mod uncalled;
 pub mod url_template;
 
 pub use config::ToolConfig;
@@ -134,7 +135,9 @@ pub trait Tool: Send + Sync + 'static {
     fn spec(&self) -> &ToolSpec;
 
     /// Returns the longest a call may take unless the capability sets less.
-    fn timeout(&self) -> Duration;
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(1)
+    }
 
     /// Returns its circuit breaker, unless the agent's document has one for it; `None` is the document's
     /// default.

@@ -55,22 +55,21 @@ pub fn client_avoiding(
     }
 }
 
-/// Returns a client for HTTPS only; `authorities` are trusted besides those of the machine. Unless `private`,
-/// it resolves names to public addresses only.
+/// Returns a client that trusts these authorities besides those of the machine. Unless `private`, it resolves names to
+/// public addresses only. Only with `https_only` it refuses to connect without TLS.
 ///
 /// # Errors
 /// A sentence with the reason why the client cannot be built.
-pub fn https_client(authorities: &[Certificate], private: bool) -> Result<Client, String> {
-    client_that_trusts(authorities, private, true)
-}
-
-/// Returns such a client for addresses in the operator's configuration. If it may reach private ones, it may
-/// also connect without TLS.
-///
-/// # Errors
-/// A sentence with the reason why the client cannot be built.
-pub fn trusting_client(authorities: &[Certificate], private: bool) -> Result<Client, String> {
-    client_that_trusts(authorities, private, !private)
+pub fn trusting_client(
+    authorities: &[Certificate],
+    private: bool,
+    https_only: bool,
+) -> Result<Client, String> {
+    let builder = match authorities {
+        [] => client_builder(),
+        _ => own_certificates_builder().tls_certs_merge(authorities.iter().cloned()),
+    };
+    build(resolving(builder.https_only(https_only), private))
 }
 
 /// Returns a client that proves itself by a key and a certificate in PEM, and trusts this authority, or else those of the
@@ -94,19 +93,6 @@ pub fn proving_client(
         Some(authorities) => builder.tls_certs_only(authorities),
         None => builder,
     })
-}
-
-fn client_that_trusts(
-    authorities: &[Certificate],
-    private: bool,
-    https_only: bool,
-) -> Result<Client, String> {
-    let builder = match authorities {
-        [] => client_builder(),
-        _ => own_certificates_builder().tls_certs_merge(authorities.iter().cloned()),
-    };
-    let builder = builder.https_only(https_only);
-    build(resolving(builder, private))
 }
 
 /// Returns a builder whose clients resolve names to the addresses that they may reach.

@@ -45,7 +45,7 @@ pub struct RequestTool {
 }
 
 impl RequestTool {
-    pub(super) fn new(name: &str, request: &Request, whole: bool, declared: Arc<Declared>) -> Self {
+    pub(crate) fn new(name: &str, request: &Request, whole: bool, declared: Arc<Declared>) -> Self {
         let method = request.http_method.to_ascii_uppercase();
         let spec = ToolSpec {
             name: name.to_owned(),

@@ -2,9 +2,7 @@
 //! servers.
 
 use super::config::is_tool_name;
-use crate::flow::RemoteComponent;
-use crate::model::NamedModel;
-use crate::tool::builtin::{AskUserTool, ClockTool, HttpGetTool, SAVE_ARTIFACT, SaveArtifactTool};
+use crate::tool::builtin::{ClockTool, HttpGetTool, SAVE_ARTIFACT, SaveArtifactTool};
 use crate::tool::config::ToolConfig;
 use crate::tool::declared::Declared;
 use crate::tool::http::HttpTool;
@@ -12,7 +10,7 @@ use crate::tool::mcp::config::is_server_name;
 use crate::tool::mcp::{McpConfig, McpServer};
 use crate::tool::policy::{BIND, ToolPolicy};
 use crate::tool::remote::{RemoteAgent, RemoteBook, RemoteConfig};
-use crate::tool::request::RequestTool;
+use crate::tool::uncalled::Uncalled;
 use crate::tool::url_template::UrlTemplate;
 use crate::tool::{RemoteCancellation, Tool, ToolError, outbound};
 use serde_json::Value;
@@ -21,12 +19,11 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use turnstone_domain::agent::credential::{ANY_TOOL, Credential};
-use turnstone_domain::agent::{Capability, Endpoint, ToolRuleBook, ToolSpec, capability_name};
+use turnstone_domain::agent::{ToolRuleBook, ToolSpec, capability_name};
 use turnstone_domain::question;
 use turnstone_domain::{CallId, Clock};
 use turnstone_outbound::OwnAddresses;
 use turnstone_specs::Reach;
-use turnstone_specs::agent_spec::model::{ClientTransport, LlmConfig, Request};
 use turnstone_telemetry::SecretRef;
 use url::Url;
 
@@ -78,7 +75,7 @@ impl Toolbox {
         let guarded = outbound::guarded_client()?;
         let mut toolbox = self;
         for name in question::TOOLS {
-            toolbox.insert(Arc::new(AskUserTool::new(name)))?;
+            toolbox.insert(Arc::new(Uncalled::ask_user(name)))?;
         }
         for name in SAVE_ARTIFACT {
             toolbox.insert(Arc::new(SaveArtifactTool::new(name)))?;
@@ -320,57 +317,12 @@ impl Toolbox {
         Some((self.servers.get(named).or_else(by_capability)?, tool))
     }
 
-    /// The model that a document of Agent Spec names by its address, with the name of its provider.
+    /// Returns the tools, models and servers that documents name by their addresses.
     ///
     /// # Errors
-    /// A sentence that says why this worker may not ask it.
-    pub fn declared_model(&self, config: &LlmConfig) -> Result<NamedModel, String> {
-        self.declared.as_ref().ok_or(NOT_ALLOWED)?.model(config)
-    }
-
-    /// Returns the MCP server behind a transport of Agent Spec.
-    ///
-    /// # Errors
-    /// A sentence that says why this worker may not use it.
-    pub fn transport(&self, transport: &ClientTransport) -> Result<Arc<McpServer>, String> {
-        self.declared.as_ref().ok_or(NOT_ALLOWED)?.transport(transport)
-    }
-
-    /// A request that a document of Agent Spec describes; `whole` returns the answer with its status.
-    ///
-    /// # Errors
-    /// A sentence that says why this worker may not send it.
-    pub fn request_tool(&self, name: &str, request: &Request, whole: bool) -> Result<RequestTool, String> {
-        let declared = Arc::clone(self.declared.as_ref().ok_or(NOT_ALLOWED)?);
-        Ok(RequestTool::new(name, request, whole, declared))
-    }
-
-    /// Returns the tool behind an address that a manifest names.
-    ///
-    /// # Errors
-    /// A sentence with the reason why it may not be used, or with the error in it.
-    pub fn declared_tool(
-        &self,
-        capability: &Capability,
-        endpoint: &Endpoint,
-    ) -> Result<Arc<dyn Tool>, String> {
-        self.declared.as_ref().ok_or(NOT_ALLOWED)?.tool(capability, endpoint)
-    }
-
-    /// Returns the MCP server behind a URL that a manifest names.
-    ///
-    /// # Errors
-    /// A sentence with the reason why it may not be used.
-    pub fn declared_server(&self, url: &str) -> Result<Arc<McpServer>, String> {
-        self.declared.as_ref().ok_or(NOT_ALLOWED)?.server(url)
-    }
-
-    /// Returns the remote agent that a document names.
-    ///
-    /// # Errors
-    /// A sentence with the line to add to the configuration.
-    pub fn declared_agent(&self, agent: &RemoteComponent) -> Result<Arc<dyn Tool>, String> {
-        self.declared.as_ref().ok_or(NOT_ALLOWED)?.agent(agent)
+    /// A sentence with the reason why documents may name none.
+    pub fn declared(&self) -> Result<&Arc<Declared>, String> {
+        self.declared.as_ref().ok_or_else(|| NOT_ALLOWED.to_owned())
     }
 
     /// Ends the connections to MCP servers, and their processes.

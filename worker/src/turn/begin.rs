@@ -53,6 +53,7 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
         engagement: side.engagement,
         agent: side.agent,
         is_of_crew: false,
+        is_node: false,
         budgets: side.budgets,
         depth: side.depth,
         delegates: None,

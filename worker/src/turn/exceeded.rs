@@ -34,9 +34,7 @@ fn park(past: &mut TurnHistory, outbox: &mut Outbox, error: &JobError) -> Settle
         return Settlement::Discard { error: JobError { message, retryable: false, ..error.clone() } };
     }
     outbox.position.raise_until = until;
-    let mut position = outbox.pending.position.take().unwrap_or_else(|| outbox.position.clone());
-    position.raise_until = until;
-    outbox.pending.position = Some(position);
+    outbox.next_position().raise_until = until;
     Settlement::Park { wait: Wait::Raise(BudgetWait { until, ..BudgetWait::after(error) }) }
 }
 

@@ -8,7 +8,6 @@ use turnstone_domain::budget;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
 use turnstone_domain::ids::fraction;
 use turnstone_domain::retry::Decision;
-use turnstone_domain::turn_write::Position;
 use turnstone_domain::{CallId, EventName, JobError, Settlement};
 
 /// Returns the settlement of an error that may be shown: by the agent's handlers (OSSA §2, RS-50), else by
@@ -17,20 +16,7 @@ pub fn settlement(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) 
     let error = of_own_limit(outbox, error);
     if outbox.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
         // A complete turn would fail again in the same way: the next attempt asks the model anew.
-        let Position { begins, granted, outages, .. } = outbox.position;
-        let (model_used, handoff_agent) =
-            (outbox.position.model_used.clone(), outbox.position.handoff_agent.clone());
-        let turn_number = outbox.position.turn + 1;
-        let position = Position {
-            turn: turn_number,
-            begins,
-            model_used,
-            granted,
-            handoff_agent,
-            outages,
-            ..Position::default()
-        };
-        outbox.pending.position = Some(position);
+        outbox.pending.position = Some(outbox.position.following());
     }
     if error.details.contains_key("needed") {
         let data = exceeded::event_data(outbox, &error);
@@ -48,13 +34,12 @@ pub fn settlement(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) 
 /// Returns the settlement by the job's retry policy.
 fn by_policy(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Settlement {
     let error = if outbox.claimed.job.retry.stated { error.of_the_work() } else { error };
-    let number =
-        outbox.claimed.job.retry.number(outbox.claimed.job.failures, outbox.position.outages, &error);
-    let decision = outbox.claimed.job.retry.decide(number, &error, fraction(&outbox.lease.token));
+    let job = &outbox.claimed.job;
+    let number = job.retry.number(job.failures, outbox.position.outages, &error);
+    let decision = job.retry.decide(number, &error, fraction(&outbox.lease.token));
     if error.is_of_an_outage() {
-        let mut position = outbox.pending.position.take().unwrap_or_else(|| outbox.position.clone());
+        let position = outbox.next_position();
         position.outages = position.outages.saturating_add(1);
-        outbox.pending.position = Some(position);
     }
     past.roll_back_state(outbox, &error, matches!(decision, Decision::Exhausted));
     match decision {
@@ -93,7 +78,7 @@ fn handled(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Resu
     if error.escalation.is_some() || !error.kind.is_agents() {
         return Err(error);
     }
-    let code = error.kind.ossa();
+    let code = error.kind.class();
     let handler = outbox.claimed.agent.errors.handler(code).cloned();
     let default = match error.kind {
         // No approval can permit a deeper chain.
@@ -104,13 +89,12 @@ fn handled(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Resu
         Strategy::Escalate => Ok(escalate(past, outbox, error)),
         Strategy::Abort if handler.is_some() => {
             past.roll_back_state(outbox, &error, true);
-            Ok(Settlement::Discard { error: JobError { retryable: false, ..error } })
+            Ok(Settlement::Discard { error: error.for_good() })
         }
         Strategy::Fallback => match handler.and_then(|handler| handler.fallback_value) {
             Some(value) => {
                 past.roll_back_state(outbox, &error, true);
-                let reported = error.event_data();
-                outbox.event(EventName::ErrorReplaced, reported);
+                outbox.event(EventName::ErrorReplaced, error.event_data());
                 Ok(outbox.claimed.complete(&value))
             }
             None => Err(error),
@@ -128,12 +112,11 @@ fn escalate(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Set
         let message = format!("{}; it happened again after an approval", error.message);
         return Settlement::Discard { error: JobError { message, retryable: false, ..error } };
     }
-    let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.ossa()) else {
+    let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.class()) else {
         let alert = Escalation { to: EscalationType::Alert, target: None, context: None };
         past.roll_back_state(outbox, &error, true);
-        let error = JobError { retryable: false, ..error }.escalated(alert);
-        let reported = error.event_data();
-        outbox.event(EventName::ErrorEscalated, reported);
+        let error = error.for_good().escalated(alert);
+        outbox.event(EventName::ErrorEscalated, error.event_data());
         return Settlement::Discard { error };
     };
     let to = if contact.supervisor { EscalationType::Supervisor } else { EscalationType::Human };
@@ -149,6 +132,6 @@ fn escalate(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Set
     let topic = Topic::error(error.kind, CallId(String::new()));
     match escalation::ask(past, outbox, topic, question, &contact) {
         Stop::Park(wait) => Settlement::Park { wait: *wait },
-        _ => Settlement::Discard { error: JobError { retryable: false, ..error } },
+        _ => Settlement::Discard { error: error.for_good() },
     }
 }

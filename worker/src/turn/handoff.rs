@@ -1,11 +1,12 @@
 //! The agent after a handoff: the agent that took over answers the inputs that follow (OSSA §5, agents brief
-//! §2.6).
+//! §2.6). The agent that an engagement began with remembers only what it answered itself.
 
 use crate::deps::Deps;
 use crate::phases::exec;
 use crate::state::{Outbox, Stop, TurnHistory};
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
+use turnstone_domain::memory::{self, Remember};
 use turnstone_store::EngagementClaim;
 
 /// Records in the job's position which agent took over, so that it receives the next input.
@@ -18,8 +19,7 @@ pub fn name(past: &TurnHistory, outbox: &mut Outbox) {
         return;
     }
     outbox.position.handoff_agent = Some(agent.name.clone());
-    let position = outbox.position.clone();
-    outbox.pending.position = Some(position);
+    outbox.pending.position = Some(outbox.position.clone());
 }
 
 /// Returns the agent of a claimed job: the one that took over, in its current form and under the rules of the
@@ -41,4 +41,17 @@ pub async fn of(deps: &Deps, side: &EngagementClaim) -> Result<Arc<AgentDefiniti
         safety.output = safety.output.take().or_else(|| other.output.clone());
         Arc::new(agent)
     }))
+}
+
+/// Returns the request to remember the exchange with which the job completes. After a handoff another agent
+/// answers, and in a workflow the input holds the results of other jobs.
+pub fn remember(past: &TurnHistory, outbox: &Outbox) -> Option<Remember> {
+    let handed_over =
+        outbox.position.handoff_agent.is_some() || exec::took_over(&outbox.claimed, past).is_some();
+    let is_users = outbox.claimed.job.parent_results.is_none();
+    (outbox.claimed.has_memory() && !handed_over && is_users).then(|| Remember {
+        began: outbox.position.begins.max(1),
+        ended: outbox.position.turn,
+        rules: memory::rules(&outbox.claimed.agent),
+    })
 }

@@ -11,18 +11,16 @@
 //! phase returns. A phase never settles the job itself; it returns a [`Stop`], and `conclude` decides its consequence.
 
 mod begin;
-mod confirmation;
 mod exceeded;
 mod failure;
 mod handoff;
-mod memory;
 pub mod rerun;
 
 use crate::deps::Deps;
 use crate::flow;
 use crate::phases;
 use crate::phases::verdict::{self, Verdict};
-use crate::policy::escalation;
+use crate::policy::{self, Act};
 use crate::state::deadline::Deadline;
 use crate::state::signals::{Signal, Signals};
 use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory, trace};
@@ -170,22 +168,22 @@ fn log_discarded(claimed: &Claimed, code: &str) {
 /// # Errors
 /// The [`Stop`] of a phase or of a rule.
 async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
-    escalation::not_refused(&turn.past)?;
+    policy::may(&turn.past, &mut turn.outbox, Act::Resume).await?;
     loop {
         // The steps below may wait, so the last answer of the turn before has to be durable.
         turn.outbox.secure().await?;
         if turn.flow.is_some() || turn.outbox.claimed.agent.flow.is_some() {
-            Box::pin(flow::begin(turn)).await?;
+            Box::pin(flow::begin(&mut turn.past, &mut turn.outbox, &mut turn.flow)).await?;
         }
         let (span, began) = (trace::turn(&turn.outbox), Instant::now());
-        phases::exec::delegates::look_up(turn).await?;
+        phases::exec::delegates::look_up(&mut turn.outbox.claimed).await?;
         verdict::may_begin(&turn.past, &mut turn.outbox)?;
         one_turn(turn, signals).instrument(span).await?;
         trace::turned(&turn.outbox.claimed, began.elapsed());
         // All phases have run, but changes of the agent's state may have been rolled back.
         phases::persist::committed(&mut turn.bodies)?;
-        if turn.flow.is_some() {
-            if let Some(result) = flow::verdict(turn)? {
+        if let Some(run) = turn.flow.as_deref_mut() {
+            if let Some(result) = flow::verdict(&mut turn.bodies, &mut turn.outbox, run)? {
                 return Ok(turn.outbox.claimed.complete(&result));
             }
             turn.advance(verdict::next_node(&turn.past, &turn.outbox)?);
@@ -203,7 +201,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
                 return Ok(turn.outbox.claimed.complete(&result));
             }
             Verdict::Continue(position) => {
-                confirmation::confirmed(&turn.past, &mut turn.outbox)?;
+                policy::may(&turn.past, &mut turn.outbox, Act::NextTurn).await?;
                 turn.advance(position);
                 if signals.is_raised(Signal::GiveWay) {
                     return Ok(Settlement::GiveWay);
@@ -234,18 +232,23 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
                 span.in_scope(|| phases::init::run(&mut turn.outbox))?;
                 trace::identified(&turn.outbox);
             }
-            Phase::Norm => phases::norm::run(turn).instrument(span).await?,
+            Phase::Norm => phases::norm::run(&mut turn.past, &mut turn.outbox).instrument(span).await?,
             Phase::Resol => phases::resol::run(turn).instrument(span).await?,
             Phase::Infer => {
                 // Calls of earlier turns that an operator wants repeated: the model receives their new outcomes.
                 phases::exec::again(&mut turn.past, &mut turn.bodies, &mut turn.outbox, signals)
                     .instrument(span.clone())
                     .await?;
-                phases::infer::run(turn, &signals.draining).instrument(span).await?;
+                phases::infer::run(turn).instrument(span).await?;
             }
-            Phase::Exec => phases::exec::run(turn, &signals.draining).instrument(span).await?,
-            Phase::Persist => phases::persist::run(turn).instrument(span).await?,
-            Phase::Emit => phases::emit::run(turn).instrument(span).await?,
+            Phase::Exec => phases::exec::run(turn).instrument(span).await?,
+            Phase::Persist => {
+                let Turn { past, bodies, outbox, flow } = turn;
+                phases::persist::run(past, bodies, outbox, flow.as_deref()).instrument(span).await?;
+            }
+            Phase::Emit => {
+                phases::emit::run(&turn.past, &mut turn.bodies, &mut turn.outbox).instrument(span).await?;
+            }
         }
     }
     Ok(())
@@ -277,7 +280,7 @@ async fn conclude(
         Err(stop @ (Stop::LeaseLost(_) | Stop::Store(_))) => return Err(stop),
     };
     let mut write = outbox.take_pending();
-    write.remember = answered.then(|| memory::remember(past, outbox)).flatten();
+    write.remember = answered.then(|| handoff::remember(past, outbox)).flatten();
     let discarded = match &settlement {
         Settlement::Discard { error } => Some(error.code().to_owned()),
         _ => None,

@@ -10,8 +10,8 @@ use crate::request::{Params, Tenant};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::EventName;
-use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, form, is_pattern, names_matching};
-use turnstone_ojs::{OjsError, did_you_mean, in_form, type_of};
+use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, is_pattern};
+use turnstone_ojs::{OjsError, did_you_mean, form, in_form, names_matching, type_of};
 use utoipa::ToSchema;
 
 /// An event in the form of CloudEvents 1.0.

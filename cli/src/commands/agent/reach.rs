@@ -173,7 +173,7 @@ impl Reach {
         let what = format!("MCP server `{name}`");
         let found = match toolbox.server(name) {
             Some(server) => Ok(Arc::clone(server)),
-            None if name.contains("://") => toolbox.declared_server(name),
+            None if name.contains("://") => toolbox.declared().and_then(|declared| declared.server(name)),
             None => Err(format!("is not configured; add [mcp.{name}]")),
         };
         match found {

@@ -1,6 +1,6 @@
 //! An agent's reaction to errors (OSSA §2): handlers, retries within the turn, circuit breakers and escalation.
 
-use crate::error::{FailureKind, OssaCode, Strategy};
+use crate::error::{ErrorClass, FailureKind, Strategy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub struct ErrorPolicy {
 pub struct ErrorHandler {
     /// The codes that it handles; an empty list handles all.
     #[serde(default)]
-    pub codes: Vec<OssaCode>,
+    pub codes: Vec<ErrorClass>,
     /// The reaction.
     pub strategy: Strategy,
     /// The number of retries before that.
@@ -58,7 +58,7 @@ impl ErrorHandler {
 
     /// Returns true if the handler covers this code.
     #[must_use]
-    pub fn is_about(&self, code: OssaCode) -> bool {
+    pub fn is_about(&self, code: ErrorClass) -> bool {
         self.codes.is_empty() || self.codes.contains(&code)
     }
 }
@@ -205,7 +205,7 @@ pub struct CapabilityErrors {
     pub idempotent: bool,
     /// `error_handling.error_mapping`: words in an error of the tool, and the code that the error then gets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub mapping: Vec<(String, OssaCode)>,
+    pub mapping: Vec<(String, ErrorClass)>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -267,7 +267,7 @@ pub struct Remedy {
 impl ErrorPolicy {
     /// Returns the contact when this code escalates: the one of its handler, else the agent's.
     #[must_use]
-    pub fn contact(&self, code: OssaCode) -> Option<Contact> {
+    pub fn contact(&self, code: ErrorClass) -> Option<Contact> {
         let named = self.handler(code).and_then(|handler| handler.escalation_target.clone());
         let timeout_ms = self.escalation.as_ref().and_then(|contact| contact.timeout_ms);
         named
@@ -277,14 +277,14 @@ impl ErrorPolicy {
 
     /// Returns the first handler for this code.
     #[must_use]
-    pub fn handler(&self, code: OssaCode) -> Option<&ErrorHandler> {
+    pub fn handler(&self, code: ErrorClass) -> Option<&ErrorHandler> {
         self.handlers.iter().find(|handler| handler.is_about(code))
     }
 
     /// Returns the reaction to a failed call. The capability's rules take precedence over the agent's, and these over
     /// OSSA's defaults.
     #[must_use]
-    pub fn remedy(&self, own: &CapabilityErrors, code: OssaCode) -> Remedy {
+    pub fn remedy(&self, own: &CapabilityErrors, code: ErrorClass) -> Remedy {
         let rule = own.retry.clone().or_else(|| self.retry.clone()).unwrap_or_default();
         let handler = own
             .handler
@@ -297,7 +297,7 @@ impl ErrorPolicy {
             // Another strategy applies at once, unless the document sets retries before it.
             Some(_) => said.unwrap_or(0),
         };
-        let tried = matches!(code, OssaCode::ToolError | OssaCode::ToolTimeout | OssaCode::RateLimited);
+        let tried = matches!(code, ErrorClass::ToolError | ErrorClass::ToolTimeout | ErrorClass::RateLimited);
         let handler = handler.filter(|handler| handler.strategy != Strategy::Retry || has_more(handler));
         Remedy { retries: if tried { retries } else { 0 }, rule, handler }
     }
@@ -320,9 +320,9 @@ mod tests {
         let retries = |code| policy.remedy(&CapabilityErrors::default(), code).retries;
         assert_eq!(
             (
-                retries(OssaCode::ToolError),
-                retries(OssaCode::ToolTimeout),
-                retries(OssaCode::SchemaViolation)
+                retries(ErrorClass::ToolError),
+                retries(ErrorClass::ToolTimeout),
+                retries(ErrorClass::SchemaViolation)
             ),
             (3, 2, 0)
         );
@@ -337,12 +337,12 @@ mod tests {
     /// are set.
     #[test]
     fn the_nearest_handler_counts() {
-        let skip = ErrorHandler { codes: vec![OssaCode::ToolTimeout], ..ErrorHandler::of(Strategy::Skip) };
+        let skip = ErrorHandler { codes: vec![ErrorClass::ToolTimeout], ..ErrorHandler::of(Strategy::Skip) };
         let policy = ErrorPolicy { handlers: vec![skip], ..ErrorPolicy::default() };
         let none = CapabilityErrors::default();
-        let remedy = policy.remedy(&none, OssaCode::ToolTimeout);
+        let remedy = policy.remedy(&none, ErrorClass::ToolTimeout);
         assert_eq!((remedy.retries, remedy.handler.map(|h| h.strategy)), (0, Some(Strategy::Skip)));
-        assert_eq!(policy.remedy(&none, OssaCode::ToolError).handler, None);
+        assert_eq!(policy.remedy(&none, ErrorClass::ToolError).handler, None);
         let own = CapabilityErrors {
             retry: Some(RetryRule { retries: Some(1), ..RetryRule::default() }),
             handler: Some(ErrorHandler {
@@ -351,7 +351,7 @@ mod tests {
             }),
             ..CapabilityErrors::default()
         };
-        let remedy = policy.remedy(&own, OssaCode::ToolTimeout);
+        let remedy = policy.remedy(&own, ErrorClass::ToolTimeout);
         assert_eq!((remedy.retries, remedy.handler.unwrap().fallback_value), (1, Some(json!(7))));
     }
 

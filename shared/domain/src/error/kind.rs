@@ -1,10 +1,10 @@
-//! The kinds of failure, each with its code on the wire, OSSA's code, OJS's type, and the retry decision.
+//! The kinds of failure, each with its code on the wire, its class, OJS's type, and the retry decision.
 
-use super::ossa::{OssaCode, Strategy};
+use super::class::{ErrorClass, Strategy};
 use serde::{Deserialize, Serialize};
 
 macro_rules! kinds {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $code:literal, $ossa:ident, $ojs:literal, $again:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $code:literal, $class:ident, $ojs:literal, $again:literal;)+) => {
         /// The kind of a failure. Each kind has one stable code on the wire, and one answer to "may it be tried
         /// again?".
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -23,10 +23,10 @@ macro_rules! kinds {
                 match self { $(Self::$variant => $code),+ }
             }
 
-            /// Returns the code of OSSA §2 for the same failure.
+            /// Returns the class of the failure.
             #[must_use]
-            pub fn ossa(self) -> OssaCode {
-                match self { $(Self::$variant => OssaCode::$ossa),+ }
+            pub fn class(self) -> ErrorClass {
+                match self { $(Self::$variant => ErrorClass::$class),+ }
             }
 
             /// Returns the `type` of the OJS error record, such as `agent.token_budget`.
@@ -103,6 +103,12 @@ kinds! {
     Silence = "visibility_timeout", StateError, "visibility_timeout", true;
 }
 
+impl AsRef<str> for FailureKind {
+    fn as_ref(&self) -> &str {
+        self.code()
+    }
+}
+
 impl FailureKind {
     /// Reads [`FailureKind::code`].
     #[must_use]
@@ -110,39 +116,33 @@ impl FailureKind {
         Self::ALL.iter().copied().find(|kind| kind.code() == code)
     }
 
-    /// Returns the kind of a tool's error that a document maps to this code; `None` for codes that no tool's error can
+    /// Returns the kind of a tool's error that a document maps to this class; `None` for classes that no tool's error can
     /// have.
     #[must_use]
-    pub fn of_mapped(code: OssaCode) -> Option<Self> {
-        Some(match code {
-            OssaCode::ToolError => Self::Tool,
-            OssaCode::ToolTimeout => Self::ToolTimeout,
-            OssaCode::RateLimited => Self::RateLimited,
-            OssaCode::QuotaExceeded => Self::Quota,
-            OssaCode::PolicyViolation => Self::Policy,
-            OssaCode::ContentFiltered => Self::ContentFiltered,
-            OssaCode::ValidationError => Self::Validation,
+    pub fn of_mapped(class: ErrorClass) -> Option<Self> {
+        Some(match class {
+            ErrorClass::ToolError => Self::Tool,
+            ErrorClass::ToolTimeout => Self::ToolTimeout,
+            ErrorClass::RateLimited => Self::RateLimited,
+            ErrorClass::QuotaExceeded => Self::Quota,
+            ErrorClass::PolicyViolation => Self::Policy,
+            ErrorClass::ContentFiltered => Self::ContentFiltered,
+            ErrorClass::ValidationError => Self::Validation,
             _ => return None,
         })
     }
 
-    /// [`FailureKind::ossa`] as on the wire.
-    #[must_use]
-    pub fn ossa_code(self) -> &'static str {
-        self.ossa().as_str()
-    }
-
-    /// Returns the code for spans and metrics: OSSA's for an agent's failure, else its own.
+    /// Returns the code for spans and metrics: the class of an agent's failure, else its own code.
     #[must_use]
     pub fn observed_code(self) -> &'static str {
-        if self.is_agents() { self.ossa_code() } else { self.code() }
+        if self.is_agents() { self.class().as_str() } else { self.code() }
     }
 
     /// Returns true if anything but a change of the request can still make it succeed: another attempt, or a person
     /// (OSSA §2 `recoverable`).
     #[must_use]
     pub fn recoverable(self) -> bool {
-        self.retryable() || self.ossa().strategy() == Strategy::Escalate
+        self.retryable() || self.class().strategy() == Strategy::Escalate
     }
 
     /// Returns true if it counts against the retry policy. A call that a circuit breaker did not let out has not
@@ -164,14 +164,14 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// OSSA §2, agent extension §3, OJS core §7: one code and one type per kind, and every OSSA code has a kind.
+    /// OSSA §2, agent extension §3, OJS core §7: one code and one type per kind, and every class has a kind.
     #[test]
-    fn every_kind_has_a_code_of_its_own_and_every_ossa_code_a_kind() {
+    fn every_kind_has_a_code_of_its_own_and_every_class_a_kind() {
         let codes: HashSet<&str> = FailureKind::ALL.iter().map(|kind| kind.code()).collect();
         let types: HashSet<&str> = FailureKind::ALL.iter().map(|kind| kind.ojs_type()).collect();
         assert_eq!((codes.len(), types.len()), (FailureKind::ALL.len(), FailureKind::ALL.len()));
-        for code in OssaCode::ALL {
-            assert!(FailureKind::ALL.iter().any(|kind| kind.ossa() == code), "{}", code.as_str());
+        for class in ErrorClass::ALL {
+            assert!(FailureKind::ALL.iter().any(|kind| kind.class() == class), "{}", class.as_str());
         }
         assert!(FailureKind::ALL.iter().all(|kind| FailureKind::of_code(kind.code()) == Some(*kind)));
     }

@@ -1,11 +1,11 @@
 //! The one taxonomy of errors (OSSA §2, OJS core §7, agent extension §3): kinds and codes, strategies, and
 //! the error that a job carries.
 
+mod class;
 mod kind;
-mod ossa;
 
+pub use class::{ErrorClass, Escalation, EscalationType, Strategy};
 pub use kind::FailureKind;
-pub use ossa::{Escalation, EscalationType, OssaCode, Strategy};
 
 use crate::reported::Reported;
 use serde::{Deserialize, Serialize};
@@ -97,13 +97,13 @@ impl JobError {
         self.escalation.as_ref().is_some_and(|escalation| escalation.to == EscalationType::Alert)
     }
 
-    /// Returns the facts for programs: OSSA's code of an agent's failure, the OJS type, recoverable or not,
+    /// Returns the facts for programs: the class of an agent's failure, the OJS type, recoverable or not,
     /// the requested wait, the underlying error, and the contact.
     #[must_use]
     pub fn facts(&self) -> Map<String, Value> {
         let mut facts = Map::new();
         if self.reported.is_none() && self.kind.is_agents() {
-            facts.insert("ossa_code".to_owned(), self.kind.ossa_code().into());
+            facts.insert("ossa_code".to_owned(), self.kind.class().as_str().into());
         }
         facts.insert("recoverable".to_owned(), self.recoverable().into());
         if let Some(wait_ms) = self.retry_after_ms {
@@ -145,12 +145,18 @@ impl JobError {
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let Some(reported) = &self.reported else {
-            let ossa = self.kind.is_agents().then(|| self.kind.ossa_code());
-            return [self.kind.ojs_type(), self.kind.code()].into_iter().chain(ossa).collect();
+            let class = self.kind.is_agents().then(|| self.kind.class().as_str());
+            return [self.kind.ojs_type(), self.kind.code()].into_iter().chain(class).collect();
         };
         let named = (!reported.guessed).then_some(reported.error_type.as_str());
         let class = self.details.get("error_class").and_then(Value::as_str);
         [Some(reported.code.as_str()), named, class].into_iter().flatten().collect()
+    }
+
+    /// Marks the error as final: no further attempt can end differently.
+    #[must_use]
+    pub fn for_good(self) -> Self {
+        Self { retryable: false, ..self }
     }
 
     /// Adds a fact for programs.

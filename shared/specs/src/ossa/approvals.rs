@@ -10,7 +10,7 @@ use crate::problem::Problems;
 use crate::tree::Node;
 use turnstone_domain::agent::errors::{Contact, ErrorHandler, ErrorPolicy};
 use turnstone_domain::agent::{Actions, Approvals, Capability, Restriction};
-use turnstone_domain::error::{OssaCode, Strategy};
+use turnstone_domain::error::{ErrorClass, Strategy};
 
 /// The contact of a manifest that names none.
 const OPERATOR: &str = "operator";
@@ -80,7 +80,7 @@ fn triggers(spec: &Node, contact: &Contact, errors: &mut ErrorPolicy, problems: 
             Some("policy_violation") => {
                 // A handler of the document itself takes precedence.
                 errors.handlers.push(ErrorHandler {
-                    codes: vec![OssaCode::PolicyViolation],
+                    codes: vec![ErrorClass::PolicyViolation],
                     escalation_target: Some(contact.target.clone()),
                     ..ErrorHandler::of(Strategy::Escalate)
                 });
@@ -111,7 +111,7 @@ fn triggers(spec: &Node, contact: &Contact, errors: &mut ErrorPolicy, problems: 
 mod tests {
     use crate::read;
     use turnstone_domain::AgentDefinition;
-    use turnstone_domain::error::{OssaCode, Strategy};
+    use turnstone_domain::error::{ErrorClass, Strategy};
 
     fn agent(rest: &str) -> (AgentDefinition, Vec<Option<String>>) {
         let source = format!(
@@ -145,7 +145,7 @@ mod tests {
         let both = "timeout_seconds: 7, triggers: [high_risk_action, policy_violation]";
         let (desk, requested) = agent(&format!("safety: {{human_in_loop: {{enabled: true, {both}}}}}"));
         assert_eq!(requested, [someone("operator"), None]);
-        let violation = desk.errors.handler(OssaCode::PolicyViolation).unwrap();
+        let violation = desk.errors.handler(ErrorClass::PolicyViolation).unwrap();
         assert_eq!(violation.strategy, Strategy::Escalate);
         let risky = desk.approvals.high_risk.unwrap();
         assert_eq!((risky.target.as_str(), risky.timeout_ms), ("operator", Some(7000)));

@@ -10,11 +10,11 @@ use crate::tree::{Entry, Node};
 use turnstone_domain::agent::errors::{
     Breaker, CapabilityErrors, Contact, ErrorHandler, ErrorPolicy, Pause, RetryRule, TurnChain,
 };
-use turnstone_domain::error::{FailureKind, OssaCode, Strategy};
+use turnstone_domain::error::{ErrorClass, FailureKind, Strategy};
 
 /// The errors of a call to which a capability's `error_handling` applies.
-const OF_CALLS: [OssaCode; 4] =
-    [OssaCode::ToolError, OssaCode::ToolTimeout, OssaCode::RateLimited, OssaCode::CircuitOpen];
+const OF_CALLS: [ErrorClass; 4] =
+    [ErrorClass::ToolError, ErrorClass::ToolTimeout, ErrorClass::RateLimited, ErrorClass::CircuitOpen];
 
 /// Reads the policy of the whole agent.
 pub(super) fn policy(root: &Node) -> ErrorPolicy {
@@ -65,7 +65,7 @@ fn handler(node: &Node) -> Option<ErrorHandler> {
     let text = |key: &str| node.get(key).and_then(Node::text);
     let codes = node.get("error_codes").map(Node::items).unwrap_or_default();
     Some(ErrorHandler {
-        codes: codes.iter().filter_map(|code| OssaCode::parse(code.text()?)).collect(),
+        codes: codes.iter().filter_map(|code| ErrorClass::parse(code.text()?)).collect(),
         max_retries: count(node, "max_retries"),
         fallback_value: node.get("fallback_value").map(Node::to_json),
         fallback_capability: text("fallback_capability").or_else(|| text("fallback_tool")).map(str::to_owned),
@@ -94,9 +94,9 @@ fn handling(node: &Node) -> Option<ErrorHandler> {
 }
 
 /// Reads `error_mapping`, in document order. [`unknown_codes`] reports codes that OSSA does not define.
-fn mapping(node: &Node) -> Vec<(String, OssaCode)> {
+fn mapping(node: &Node) -> Vec<(String, ErrorClass)> {
     let entries = node.get("error_mapping").map(Node::entries).unwrap_or_default();
-    let code = |entry: &Entry| Some((entry.key.clone(), OssaCode::parse(entry.value.text()?)?));
+    let code = |entry: &Entry| Some((entry.key.clone(), ErrorClass::parse(entry.value.text()?)?));
     entries.iter().filter_map(code).collect()
 }
 
@@ -107,10 +107,10 @@ pub(super) fn unknown_codes(tool: &Node, problems: &mut Problems) {
     {
         for entry in node.entries() {
             let code = entry.value.text().unwrap_or_default();
-            let may_be = |code: &OssaCode| FailureKind::of_mapped(*code).is_some();
-            if !OssaCode::parse(code).is_some_and(|code| may_be(&code)) {
+            let may_be = |code: &ErrorClass| FailureKind::of_mapped(*code).is_some();
+            if !ErrorClass::parse(code).is_some_and(|code| may_be(&code)) {
                 let known: Vec<&str> =
-                    OssaCode::ALL.iter().filter(|code| may_be(code)).map(|code| code.as_str()).collect();
+                    ErrorClass::ALL.iter().filter(|code| may_be(code)).map(|code| code.as_str()).collect();
                 let known = known.join(", ");
                 let message =
                     format!("`{code}` is no code that an error of a tool can have; these are: {known}");

@@ -1,7 +1,7 @@
 //! Checks of names and versions against the patterns of the schema.
 
 use crate::suggest;
-use turnstone_domain::error::OssaCode;
+use turnstone_domain::error::ErrorClass;
 
 /// Accepts `ossa/v0.2.9`, `ossa/v0.2.10-dev`, `ossa/v1`, `ossa/v1.0`, by the schema's pattern.
 pub(super) fn api_version(text: &str) -> Result<(), String> {
@@ -67,13 +67,13 @@ pub(super) fn short_version(text: &str) -> Result<(), String> {
 
 /// Accepts OSSA's sixteen error codes.
 pub(super) fn error_code(text: &str) -> Result<(), String> {
-    if OssaCode::parse(text).is_some() {
+    if ErrorClass::parse(text).is_some() {
         return Ok(());
     }
-    let hint = suggest::hint(text, OssaCode::ALL.iter().map(|code| code.as_str()));
+    let hint = suggest::hint(text, ErrorClass::ALL.iter().map(|code| code.as_str()));
     Err(format!(
         "is not an error code of OSSA{hint}; there are {}",
-        OssaCode::ALL.map(OssaCode::as_str).join(", ")
+        ErrorClass::ALL.map(ErrorClass::as_str).join(", ")
     ))
 }
 

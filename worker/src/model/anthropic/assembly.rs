@@ -1,7 +1,7 @@
 //! Builds an answer from the blocks of a stream, or from one whole message.
 
 use super::demand::Demand;
-use crate::model::http::{self, WireNames, arguments, count};
+use crate::model::http::{self, Origin, WireNames, arguments, count};
 use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, Usage};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,13 +11,12 @@ const MOST_BLOCKS: usize = 256;
 
 /// The part of an answer that has arrived.
 #[derive(Debug, Default)]
-pub(super) struct AnthropicAssembly {
+pub struct AnthropicAssembly {
     begun: bool,
     /// The blocks by the provider's `index`, which gives their order.
     blocks: BTreeMap<u64, Block>,
     counts: Counts,
-    model: Option<String>,
-    response_id: Option<String>,
+    origin: Origin,
     stop_reason: Option<String>,
     over: bool,
 }
@@ -145,12 +144,7 @@ impl AnthropicAssembly {
     fn begin(&mut self, message: &Value) {
         self.begun = true;
         self.counts.take_in(&message["usage"]);
-        if let Some(id) = message["id"].as_str().filter(|id| !id.is_empty()) {
-            self.response_id = Some(id.to_owned());
-        }
-        if let Some(model) = message["model"].as_str().filter(|model| !model.is_empty()) {
-            self.model = Some(model.to_owned());
-        }
+        self.origin.take_in(message);
     }
 
     fn block(&mut self, event: &Value) -> Result<&mut Block, String> {
@@ -202,8 +196,8 @@ impl AnthropicAssembly {
             tool_calls,
             finish_reason,
             usage: self.counts.usage(),
-            model: self.model.unwrap_or_else(|| asked_model.to_owned()),
-            response_id: self.response_id,
+            model: self.origin.model.unwrap_or_else(|| asked_model.to_owned()),
+            response_id: self.origin.response_id,
         })
     }
 }

@@ -5,60 +5,55 @@
 //! decides how to treat a failure.
 
 mod assembly;
-mod config;
 mod demand;
 mod request;
 #[cfg(test)]
 mod tests;
 
-pub use config::AnthropicConfig;
-
-use crate::model::http::{Endpoint, ProviderAddress};
-use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
+use crate::model::http::{Api, HttpModel, ProviderAddress, WireNames, http_config};
+use crate::model::{ModelAnswer, ModelRequest};
 use assembly::AnthropicAssembly;
-use async_trait::async_trait;
 use demand::Demand;
-use reqwest::Client;
+use serde_json::{Map, Value};
+
+http_config! {
+    /// A section `[providers.<name>]` with `kind = "anthropic"`. The key is sent as `x-api-key`; `headers` may set another
+    /// `anthropic-version` than 2023-06-01.
+    AnthropicConfig at "https://api.anthropic.com/v1" {}
+}
 
 /// An endpoint of the messages API.
-#[derive(Debug)]
-pub struct AnthropicModel {
-    endpoint: Endpoint,
-    config: AnthropicConfig,
-}
+pub type AnthropicModel = HttpModel<AnthropicConfig>;
 
-impl AnthropicModel {
-    /// Returns a provider called `name`. Credentials are fetched once now, so that a missing one is reported
-    /// at start-up. They are fetched again for every call, so that they can be rotated.
-    ///
-    /// # Errors
-    /// A sentence that names the key of the configuration that is wrong.
-    pub fn new(name: &str, config: AnthropicConfig, client: Client) -> Result<Self, String> {
-        let place = ProviderAddress {
-            base_url: &config.base_url,
-            path: &["messages"],
+impl Api for AnthropicConfig {
+    type Assembly = AnthropicAssembly;
+
+    fn address(&self) -> ProviderAddress<'_> {
+        ProviderAddress {
             key_header: ("x-api-key", ""),
-            api_key: config.api_key.as_ref(),
-            headers: &config.headers,
             own_headers: &[("anthropic-version", "2023-06-01")],
-            timeout_ms: config.timeout_ms,
-        };
-        Ok(Self { endpoint: Endpoint::new(name, place, client)?, config })
+            ..self.address_at(&["messages"])
+        }
     }
-}
 
-#[async_trait]
-impl Model for AnthropicModel {
-    async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
-        let demand = Demand::of(request, self.config.structured_output);
-        let names = demand.names(request);
-        let body = request::body(request, demand, &names);
-        let assembly: AnthropicAssembly =
-            self.endpoint.ask(&body, request.timeout, &request.listener).await?;
-        assembly.finish(demand, &names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))
+    fn names(&self, request: &ModelRequest) -> WireNames {
+        Demand::of(request, self.structured_output).names(request)
+    }
+
+    fn body(&self, request: &ModelRequest, names: &WireNames, _: &Map<String, Value>) -> Value {
+        request::body(request, Demand::of(request, self.structured_output), names)
+    }
+
+    fn finish(
+        &self,
+        assembly: AnthropicAssembly,
+        request: &ModelRequest,
+        names: &WireNames,
+    ) -> Result<ModelAnswer, String> {
+        assembly.finish(Demand::of(request, self.structured_output), names, &request.model)
     }
 
     fn takes_pictures(&self) -> bool {
-        self.config.takes_pictures()
+        self.shows_pictures()
     }
 }

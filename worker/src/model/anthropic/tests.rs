@@ -2,31 +2,19 @@
 
 use super::*;
 use crate::model::http::fixture::{
-    Server, broken, events, listener, picture_of_a_tool, pictures, replay, request, summary, tides,
+    Server, assert_heard, assert_times_out, broken, events, failed, picture_of_a_tool, pictures, provider,
+    replay, request, tides,
 };
-use crate::tool::outbound;
-use serde_json::{Value, json};
-use std::time::Duration;
+use crate::model::{Model as _, ModelError};
+use serde_json::json;
 use turnstone_domain::message::{Message, Role};
 
-fn config(server: &Server, more: Value) -> AnthropicConfig {
-    let mut config = json!({"base_url": server.base_url});
-    config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    serde_json::from_value(config).unwrap()
-}
-
-fn provider(server: &Server) -> AnthropicModel {
-    AnthropicModel::new("local", config(server, json!({})), outbound::open_client().unwrap()).unwrap()
+fn local(server: &Server) -> AnthropicModel {
+    provider(server, json!({}))
 }
 
 async fn answered(sample: &'static str) -> Value {
-    let server = replay(200, sample).await;
-    summary(&provider(&server).answer(&tides()).await.unwrap())
-}
-
-async fn failed(status: u16, sample: &'static str) -> ModelError {
-    let server = replay(status, sample).await;
-    provider(&server).answer(&request()).await.unwrap_err()
+    crate::model::http::fixture::answered::<AnthropicConfig>(sample).await
 }
 
 #[tokio::test]
@@ -35,8 +23,7 @@ async fn a_conversation_is_sent_in_the_providers_format() {
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("key");
     std::fs::write(&key, "kestrel-9000-key\n").unwrap();
-    let config = config(&server, json!({"api_key": format!("file:{}", key.display())}));
-    let model = AnthropicModel::new("paid", config, outbound::open_client().unwrap()).unwrap();
+    let model: AnthropicModel = provider(&server, json!({"api_key": format!("file:{}", key.display())}));
     model.answer(&tides()).await.unwrap();
     let (path, headers, body) = server.seen(0);
     assert_eq!(path, "/v1/messages");
@@ -50,11 +37,8 @@ async fn a_conversation_is_sent_in_the_providers_format() {
 #[tokio::test]
 async fn the_version_can_be_another_and_the_form_can_be_left_to_the_prompt() {
     let server = replay(200, include_str!("samples/text.sse")).await;
-    let config = config(
-        &server,
-        json!({"structured_output": "prompt", "headers": {"anthropic-version": "2030-01-01"}}),
-    );
-    let model = AnthropicModel::new("local", config, outbound::open_client().unwrap()).unwrap();
+    let settings = json!({"structured_output": "prompt", "headers": {"anthropic-version": "2030-01-01"}});
+    let model: AnthropicModel = provider(&server, settings);
     let request = ModelRequest { temperature: Some(1.7), ..tides() };
     model.answer(&request).await.unwrap();
     let (_, headers, body) = server.seen(0);
@@ -70,18 +54,18 @@ async fn the_version_can_be_another_and_the_form_can_be_left_to_the_prompt() {
 async fn tools_that_were_called_are_named_also_when_none_is_on_offer() {
     let server = replay(200, include_str!("samples/text.sse")).await;
     let mut request = ModelRequest { tools: Vec::new(), ..tides() };
-    provider(&server).answer(&request).await.unwrap();
+    local(&server).answer(&request).await.unwrap();
     let body = server.seen(0).2;
     assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "final_answer"}));
     request.output.schema = None;
-    provider(&server).answer(&request).await.unwrap();
+    local(&server).answer(&request).await.unwrap();
     let body = server.seen(1).2;
     assert_eq!(body["tool_choice"], json!({"type": "none"}));
     assert_eq!(body["tools"].as_array().unwrap().len(), 1);
     assert_eq!(body["tools"][0]["name"], "get_tide");
     request.messages.truncate(1);
     request.messages[0] = Message::text(Role::User, "").into();
-    provider(&server).answer(&request).await.unwrap();
+    local(&server).answer(&request).await.unwrap();
     let body = server.seen(2).2;
     assert!(body.get("tools").is_none());
     assert_eq!(body["messages"][0]["content"][0]["text"], "(no text)");
@@ -121,23 +105,20 @@ async fn recorded_answers_are_understood() {
 
 #[tokio::test]
 async fn the_text_is_heard_while_it_is_written() {
-    let server = replay(200, include_str!("samples/text.sse")).await;
-    let (listener, heard) = listener();
-    provider(&server).answer(&ModelRequest { listener, ..tides() }).await.unwrap();
-    assert_eq!(*heard.lock().unwrap(), ["Low tide", " is at 14:07", " – bring boots."]);
+    assert_heard::<AnthropicConfig>(include_str!("samples/text.sse")).await;
 }
 
 #[tokio::test]
 async fn failures_say_what_the_turn_does_next() {
-    let error = failed(200, include_str!("samples/failed.sse")).await;
+    let error = failed::<AnthropicConfig>(200, include_str!("samples/failed.sse")).await;
     assert!(matches!(&error, ModelError::Unavailable(text) if text.contains("Overloaded")), "{error:?}");
-    let error = failed(429, include_str!("samples/busy.json")).await;
+    let error = failed::<AnthropicConfig>(429, include_str!("samples/busy.json")).await;
     assert!(
         matches!(&error, ModelError::RateLimited { message, .. } if message.contains("per-minute")),
         "{error:?}"
     );
     for nonsense in ["{\"object\": \"list\"}", "data: {oops\n\n"] {
-        let error = failed(200, nonsense).await;
+        let error = failed::<AnthropicConfig>(200, nonsense).await;
         assert!(matches!(&error, ModelError::Malformed(_)), "{nonsense}: {error:?}");
     }
 }
@@ -148,23 +129,18 @@ async fn a_cut_stream_is_an_answer_only_when_the_model_had_come_to_its_end() {
     for (until, complete) in [("event: message_delta", false), ("event: message_stop", true)] {
         let (cut, _) = whole.split_once(until).unwrap();
         let server = Server::start(move || async move { events(broken(cut)) }).await;
-        let answer = provider(&server).answer(&request()).await;
+        let answer = local(&server).answer(&request()).await;
         assert_eq!(answer.is_ok(), complete, "{until}: {answer:?}");
         assert!(complete || matches!(answer, Err(ModelError::Unavailable(_))));
     }
-    let silent = Server::start(std::future::pending).await;
-    let hasty = config(&silent, json!({"timeout_ms": 50}));
-    let hasty = AnthropicModel::new("hasty", hasty, outbound::open_client().unwrap()).unwrap();
-    let request = ModelRequest { timeout: Duration::from_secs(20), ..request() };
-    let error = hasty.answer(&request).await.unwrap_err();
-    assert!(matches!(&error, ModelError::Timeout(text) if text.contains("50 ms")), "{error:?}");
+    assert_times_out::<AnthropicConfig>().await;
 }
 
 /// Issue 16: a picture of a tool is part of its outcome.
 #[tokio::test]
 async fn a_picture_of_a_tool_is_in_its_outcome() {
     let server = replay(200, include_str!("samples/text.sse")).await;
-    provider(&server).answer(&picture_of_a_tool()).await.unwrap();
+    local(&server).answer(&picture_of_a_tool()).await.unwrap();
     let source = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
     let content = json!([{"type": "text", "text": "seen"}, {"type": "image", "source": source}]);
     assert_eq!(server.seen(0).2["messages"][2]["content"][0]["content"], content);
@@ -174,7 +150,7 @@ async fn a_picture_of_a_tool_is_in_its_outcome() {
 #[tokio::test]
 async fn pictures_and_files_are_sent_with_their_types() {
     let server = replay(200, include_str!("samples/text.sse")).await;
-    provider(&server).answer(&pictures()).await.unwrap();
+    local(&server).answer(&pictures()).await.unwrap();
     let recorded: Value = serde_json::from_str(include_str!("samples/parts.json")).unwrap();
     assert_eq!(server.seen(0).2["messages"][0]["content"], recorded);
 }

@@ -19,26 +19,26 @@ use url::Url;
 
 /// A provider's address and headers, from its section of the configuration.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::model) struct ProviderAddress<'a> {
+pub struct ProviderAddress<'a> {
     /// The address up to and including the version.
-    pub(in crate::model) base_url: &'a str,
+    pub base_url: &'a str,
     /// The path of a call below `base_url`.
-    pub(in crate::model) path: &'static [&'static str],
+    pub path: &'static [&'static str],
     /// The header that carries the key, and the prefix of its value.
-    pub(in crate::model) key_header: (&'static str, &'static str),
+    pub key_header: (&'static str, &'static str),
     /// The key.
-    pub(in crate::model) api_key: Option<&'a SecretRef>,
+    pub api_key: Option<&'a SecretRef>,
     /// Headers of every call.
-    pub(in crate::model) headers: &'a BTreeMap<String, HeaderText>,
+    pub headers: &'a BTreeMap<String, HeaderText>,
     /// Headers of every call that the configuration may override.
-    pub(in crate::model) own_headers: &'static [(&'static str, &'static str)],
+    pub own_headers: &'static [(&'static str, &'static str)],
     /// The longest one call may take, in milliseconds.
-    pub(in crate::model) timeout_ms: Option<u64>,
+    pub timeout_ms: Option<u64>,
 }
 
 /// A validated address with its pool of connections.
 #[derive(Debug)]
-pub(in crate::model) struct Endpoint {
+pub struct Endpoint {
     name: String,
     url: Url,
     key_header: (&'static str, &'static str),
@@ -61,11 +61,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
-    pub(in crate::model) fn new(
-        name: &str,
-        place: ProviderAddress<'_>,
-        client: Client,
-    ) -> Result<Self, String> {
+    pub fn new(name: &str, place: ProviderAddress<'_>, client: Client) -> Result<Self, String> {
         let mut url = Url::parse(place.base_url).map_err(|error| format!("base_url: not a URL: {error}"))?;
         address_guard::check_form(&url).map_err(|problem| format!("base_url: {problem}"))?;
         if let Ok(mut path) = url.path_segments_mut() {
@@ -95,17 +91,17 @@ impl Endpoint {
     }
 
     /// The same with a key that came by its value.
-    pub(in crate::model) fn with_key(self, given_key: Option<Secret>) -> Self {
+    pub fn with_key(self, given_key: Option<Secret>) -> Self {
         Self { given_key, ..self }
     }
 
     /// The same with the retries of a document.
-    pub(in crate::model) fn with_retries(self, retries: Option<RetryPolicy>) -> Self {
+    pub fn with_retries(self, retries: Option<RetryPolicy>) -> Self {
         Self { retries, ..self }
     }
 
     /// The same with signed requests.
-    pub(in crate::model) fn signed_by(self, signer: Arc<OciSigner>) -> Self {
+    pub fn signed_by(self, signer: Arc<OciSigner>) -> Self {
         Self { signer: Some(signer), ..self }
     }
 
@@ -133,7 +129,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`ModelError`], by the one mapping of [`failure`].
-    pub(in crate::model) async fn ask<A: Assembly>(
+    pub async fn ask<A: Assembly>(
         &self,
         body: &Value,
         timeout: Duration,
@@ -174,12 +170,12 @@ impl Endpoint {
     }
 
     /// Returns a sentence about this provider.
-    pub(in crate::model) fn sentence(&self, problem: &str) -> String {
+    pub fn sentence(&self, problem: &str) -> String {
         format!("provider {}: {problem}", self.name)
     }
 
     /// Returns the error for an answer that cannot be parsed.
-    pub(in crate::model) fn malformed(&self, problem: &str) -> ModelError {
+    pub fn malformed(&self, problem: &str) -> ModelError {
         ModelError::Malformed(self.sentence(problem))
     }
 }

@@ -1,6 +1,8 @@
 //! A provider's server for tests: it answers every request as the test demands, and records the requests.
 
-use crate::model::{Listener, ModelAnswer, ModelRequest, ToolOffer};
+use super::{Api, HttpModel};
+use crate::model::{Listener, Model as _, ModelAnswer, ModelError, ModelRequest, ToolOffer};
+use crate::tool::outbound;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -8,6 +10,7 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::{StreamExt, stream};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -17,19 +20,19 @@ use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 
 /// A request: path, headers, body.
-pub(in crate::model) type Seen = (String, HeaderMap, Value);
+pub type Seen = (String, HeaderMap, Value);
 
 /// The server. It stops when it is dropped.
-pub(in crate::model) struct Server {
+pub struct Server {
     /// Ends with a slash, as many configurations do.
-    pub(in crate::model) base_url: String,
+    pub base_url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
     _serving: AbortOnDropHandle<()>,
 }
 
 impl Server {
     /// Starts a server that answers every request with the result of `answer`.
-    pub(in crate::model) async fn start<A, F>(answer: A) -> Self
+    pub async fn start<A, F>(answer: A) -> Self
     where
         A: Fn() -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response> + Send,
@@ -51,13 +54,13 @@ impl Server {
     }
 
     /// Returns request number `nth`, from 0.
-    pub(in crate::model) fn seen(&self, nth: usize) -> Seen {
+    pub fn seen(&self, nth: usize) -> Seen {
         self.seen.lock().unwrap()[nth].clone()
     }
 }
 
 /// Returns a question with one tool on offer.
-pub(in crate::model) fn request() -> ModelRequest {
+pub fn request() -> ModelRequest {
     ModelRequest {
         model: "m".into(),
         system: String::new(),
@@ -80,19 +83,19 @@ pub(in crate::model) fn request() -> ModelRequest {
 }
 
 /// Returns a listener, and the texts that it received.
-pub(in crate::model) fn listener() -> (Listener, Arc<Mutex<Vec<String>>>) {
+pub fn listener() -> (Listener, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::<Mutex<Vec<String>>>::default();
     let noted = Arc::clone(&heard);
     (Listener::new(move |text| noted.lock().unwrap().push(text.to_owned())), heard)
 }
 
 /// Returns an event stream.
-pub(in crate::model) fn events(body: impl Into<Body>) -> Response {
+pub fn events(body: impl Into<Body>) -> Response {
     ([("content-type", "text/event-stream; charset=utf-8")], body.into()).into_response()
 }
 
 /// Starts a server that replays an answer: an event stream cut at arbitrary bytes, or a JSON document.
-pub(in crate::model) async fn replay(status: u16, sample: &'static str) -> Server {
+pub async fn replay(status: u16, sample: &'static str) -> Server {
     Server::start(move || async move {
         match sample.starts_with('{') {
             true => document(status, sample),
@@ -102,9 +105,47 @@ pub(in crate::model) async fn replay(status: u16, sample: &'static str) -> Serve
     .await
 }
 
+/// Returns the provider of this API at a server, with these settings.
+pub fn provider<A: Api + DeserializeOwned>(server: &Server, settings: Value) -> HttpModel<A> {
+    let mut config = json!({"base_url": server.base_url});
+    config.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+    HttpModel::new("local", serde_json::from_value(config).unwrap(), outbound::open_client().unwrap())
+        .unwrap()
+}
+
+/// Returns the [`summary`] of a recorded answer.
+pub async fn answered<A: Api + DeserializeOwned>(sample: &'static str) -> Value {
+    let server = replay(200, sample).await;
+    summary(&provider::<A>(&server, json!({})).answer(&tides()).await.unwrap())
+}
+
+/// Returns the error of a recorded failure.
+pub async fn failed<A: Api + DeserializeOwned>(status: u16, sample: &'static str) -> ModelError {
+    let server = replay(status, sample).await;
+    provider::<A>(&server, json!({})).answer(&request()).await.unwrap_err()
+}
+
+/// Checks that the pieces of a recorded text are heard one by one.
+pub async fn assert_heard<A: Api + DeserializeOwned>(sample: &'static str) {
+    let server = replay(200, sample).await;
+    let (listener, heard) = listener();
+    let request = ModelRequest { listener, ..tides() };
+    provider::<A>(&server, json!({})).answer(&request).await.unwrap();
+    assert_eq!(*heard.lock().unwrap(), ["Low tide", " is at 14:07", " – bring boots."]);
+}
+
+/// Checks that a call ends after the provider's own time, which is shorter than that of the request.
+pub async fn assert_times_out<A: Api + DeserializeOwned>() {
+    let silent = Server::start(std::future::pending).await;
+    let hasty = provider::<A>(&silent, json!({"timeout_ms": 50}));
+    let request = ModelRequest { timeout: Duration::from_secs(20), ..request() };
+    let error = hasty.answer(&request).await.unwrap_err();
+    assert!(matches!(&error, ModelError::Timeout(text) if text.contains("50 ms")), "{error:?}");
+}
+
 /// Returns the conversation of the recorded requests. It holds a successful call, a call whose arguments were
 /// no JSON, and a message of the runtime.
-pub(in crate::model) fn tides() -> ModelRequest {
+pub fn tides() -> ModelRequest {
     let call =
         |id: &str, arguments: Value| RequestedCall { call_id: id.into(), name: "get.tide".into(), arguments };
     let schema = json!({"type": "object", "properties": {"low": {"type": "string"}}, "required": ["low"]});
@@ -132,7 +173,7 @@ pub(in crate::model) fn tides() -> ModelRequest {
 }
 
 /// Returns a question with a picture by its bytes, one by its address, a document and a text file.
-pub(in crate::model) fn pictures() -> ModelRequest {
+pub fn pictures() -> ModelRequest {
     let image = |kind: &str, data: &str| json!({"type": "image", "source": {"type": kind, "media_type": "image/png", "data": data}});
     let parts = json!([
         {"type": "text", "text": "Which bird is it?"},
@@ -146,7 +187,7 @@ pub(in crate::model) fn pictures() -> ModelRequest {
 }
 
 /// Returns a call of a tool and its outcome with a picture.
-pub(in crate::model) fn picture_of_a_tool() -> ModelRequest {
+pub fn picture_of_a_tool() -> ModelRequest {
     let parts = json!([
         {"type": "text", "text": "seen"},
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
@@ -163,20 +204,20 @@ pub(in crate::model) fn picture_of_a_tool() -> ModelRequest {
 /// Returns an answer as JSON, to compare providers: their recorded answers say the same in their own formats.
 /// They are a text with cached and reasoning tokens, two calls, an answer that was cut, and one that was
 /// withheld. One of the calls is cut and repeats the id.
-pub(in crate::model) fn summary(answer: &ModelAnswer) -> Value {
+pub fn summary(answer: &ModelAnswer) -> Value {
     let calls = answer.tool_calls.iter().map(|call| json!([call.name, call.arguments]));
     let usage = answer.usage.map(|usage| [usage.input, usage.cached_input, usage.output, usage.reasoning]);
     json!([answer.content, calls.collect::<Value>(), answer.finish_reason, usage, answer.model])
 }
 
 /// Returns a JSON document with a status.
-pub(in crate::model) fn document(status: u16, json: &'static str) -> Response {
+pub fn document(status: u16, json: &'static str) -> Response {
     let status = axum::http::StatusCode::from_u16(status).unwrap();
     (status, [("content-type", "application/json")], json).into_response()
 }
 
 /// Returns a body that sends `text` in pieces of `size` bytes, which may cut characters.
-pub(in crate::model) fn pieces(text: impl Into<Vec<u8>>, size: usize) -> Body {
+pub fn pieces(text: impl Into<Vec<u8>>, size: usize) -> Body {
     let bytes: Vec<u8> = text.into();
     let chunks: Vec<Result<Bytes, io::Error>> =
         bytes.chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
@@ -184,7 +225,7 @@ pub(in crate::model) fn pieces(text: impl Into<Vec<u8>>, size: usize) -> Body {
 }
 
 /// Returns a body that breaks off after `text`.
-pub(in crate::model) fn broken(text: impl Into<Bytes>) -> Body {
+pub fn broken(text: impl Into<Bytes>) -> Body {
     let lost = stream::once(async {
         // One pause, in which the server sends its buffer.
         tokio::task::yield_now().await;

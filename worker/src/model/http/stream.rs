@@ -19,7 +19,7 @@ const HELD: usize = 4 * 1024 * 1024;
 const WIRE: usize = 64 * 1024 * 1024;
 
 /// The part of an answer that has arrived, in the format of one provider.
-pub(in crate::model) trait Assembly: Default + Send {
+pub trait Assembly: Default + Send {
     /// Takes one event of a stream, and passes its text to `listener`.
     ///
     /// # Errors

@@ -1,13 +1,15 @@
 //! Values that every provider formats in the same odd ways.
 
-use serde_json::{Map, Value};
+use crate::model::Usage;
+use serde_json::{Map, Value, json};
+use turnstone_domain::message::RequestedCall;
 use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
 
 /// The one kind of file that providers read from bytes.
-pub(in crate::model) const PDF: &str = "application/pdf";
+pub const PDF: &str = "application/pdf";
 
 /// Returns the arguments of a tool call as the model wrote them: a string when they are not JSON.
-pub(in crate::model) fn arguments(text: String) -> Value {
+pub fn arguments(text: String) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
     }
@@ -19,7 +21,7 @@ pub(in crate::model) fn arguments(text: String) -> Value {
 }
 
 /// Returns a number of tokens; `None` when it is no number.
-pub(in crate::model) fn count(said: &Value) -> Option<i64> {
+pub fn count(said: &Value) -> Option<i64> {
     said.as_i64().or_else(|| {
         // Above i64, or a fraction: a saturating cast gives an upper bound.
         #[expect(clippy::cast_possible_truncation, reason = "saturates, and is checked before it is booked")]
@@ -27,10 +29,48 @@ pub(in crate::model) fn count(said: &Value) -> Option<i64> {
     })
 }
 
+/// Returns the arguments of a call of the conversation as text. Servers parse them again, and refuse a conversation in
+/// which they are no object.
+pub fn arguments_text(call: &RequestedCall) -> String {
+    match &call.arguments {
+        Value::Object(_) => call.arguments.to_string(),
+        other => json!({"invalid_arguments": other}).to_string(),
+    }
+}
+
+/// Returns the usage in the counts of OpenAI's APIs, which have these names for a prompt and an answer; `None` if it is
+/// absent or no number.
+pub fn usage(said: &Value, input: &str, output: &str) -> Option<Usage> {
+    let part = |of: &str, name: &str| count(&said[format!("{of}_tokens_details")][name]).unwrap_or(0);
+    Some(Usage {
+        input: count(&said[format!("{input}_tokens")])?,
+        cached_input: part(input, "cached_tokens"),
+        output: count(&said[format!("{output}_tokens")])?,
+        reasoning: part(output, "reasoning_tokens"),
+    })
+}
+
+/// The model that answers, and the provider's id of the answer.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Origin {
+    /// The model.
+    pub model: Option<String>,
+    /// The id.
+    pub response_id: Option<String>,
+}
+
+impl Origin {
+    /// Takes the names in a piece of the answer.
+    pub fn take_in(&mut self, said: &Value) {
+        let text = |name: &str| said[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        self.model = text("model").or(self.model.take());
+        self.response_id = text("id").or(self.response_id.take());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn arguments_that_are_not_json_are_kept_as_text() {

@@ -8,14 +8,14 @@ const LONGEST: usize = 64;
 
 /// Our names and the provider's, for one request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(in crate::model) struct WireNames {
+pub struct WireNames {
     by_own: BTreeMap<String, String>,
 }
 
 impl WireNames {
     /// Returns names for the offered tools: the tool's own if the provider accepts it, else the nearest free
     /// one.
-    pub(in crate::model) fn of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Self {
+    pub fn of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Self {
         let mut by_own: BTreeMap<String, String> = names
             .clone()
             .filter(|name| tamed(name) == *name)
@@ -38,13 +38,13 @@ impl WireNames {
 
     /// Returns the provider's name for our tool. It works as well for a tool of the conversation that is no
     /// longer offered.
-    pub(in crate::model) fn wire(&self, own: &str) -> String {
+    pub fn wire(&self, own: &str) -> String {
         self.by_own.get(own).cloned().unwrap_or_else(|| tamed(own))
     }
 
     /// Returns our name for the provider's name `wire`. An unknown name is returned unchanged, so that the
     /// refusal can quote it.
-    pub(in crate::model) fn own(&self, wire: &str) -> String {
+    pub fn own(&self, wire: &str) -> String {
         self.by_own.iter().find(|(_, known)| *known == wire).map_or(wire, |(own, _)| own).to_owned()
     }
 }

@@ -1,6 +1,6 @@
 //! Builds an answer from the pieces of a stream, or from one whole message.
 
-use crate::model::http::{self, WireNames, arguments, count};
+use crate::model::http::{self, Origin, WireNames, arguments, usage};
 use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, Usage};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ const MOST_CALLS: usize = 128;
 
 /// The part of an answer that has arrived.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct CompletionsAssembly {
+pub struct CompletionsAssembly {
     content: String,
     refusal: String,
     calls: Vec<Piece>,
@@ -18,8 +18,7 @@ pub(super) struct CompletionsAssembly {
     by_index: BTreeMap<u64, usize>,
     finish: Option<String>,
     usage: Option<Usage>,
-    model: Option<String>,
-    response_id: Option<String>,
+    origin: Origin,
     any_choice: bool,
 }
 
@@ -61,13 +60,8 @@ impl http::Assembly for CompletionsAssembly {
 impl CompletionsAssembly {
     /// Takes one chunk of a stream, or a whole answer, which differs in one word only.
     fn take_in(&mut self, chunk: &Value) -> Result<(), String> {
-        if let Some(id) = chunk["id"].as_str().filter(|id| !id.is_empty()) {
-            self.response_id = Some(id.to_owned());
-        }
-        if let Some(model) = chunk["model"].as_str().filter(|model| !model.is_empty()) {
-            self.model = Some(model.to_owned());
-        }
-        if let Some(usage) = usage(&chunk["usage"]) {
+        self.origin.take_in(chunk);
+        if let Some(usage) = usage(&chunk["usage"], "prompt", "completion") {
             self.usage = Some(usage);
         }
         let choices = chunk["choices"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -159,8 +153,8 @@ impl CompletionsAssembly {
             tool_calls: tool_calls.collect(),
             finish_reason,
             usage: self.usage,
-            model: self.model.unwrap_or_else(|| asked_model.to_owned()),
-            response_id: self.response_id,
+            model: self.origin.model.unwrap_or_else(|| asked_model.to_owned()),
+            response_id: self.origin.response_id,
         })
     }
 }
@@ -174,17 +168,6 @@ fn add_text(into: &mut String, said: &Value) {
         }
         _ => {}
     }
-}
-
-/// Returns the usage in the provider's own counts; `None` if it is absent or no number.
-fn usage(said: &Value) -> Option<Usage> {
-    let part = |of: &str, name: &str| count(&said[of][name]).unwrap_or(0);
-    Some(Usage {
-        input: count(&said["prompt_tokens"])?,
-        cached_input: part("prompt_tokens_details", "cached_tokens"),
-        output: count(&said["completion_tokens"])?,
-        reasoning: part("completion_tokens_details", "reasoning_tokens"),
-    })
 }
 
 #[cfg(test)]

@@ -4,14 +4,11 @@
 use super::assembly::CompletionsAssembly;
 use super::config::OpenAiConfig;
 use super::request;
-use crate::model::http::{Assembly, Endpoint, ProviderAddress, WireNames};
-use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
-use crate::oci::OciSigner;
-use async_trait::async_trait;
-use reqwest::Client;
+use crate::model::http::{Api, Assembly, HttpModel, ProviderAddress, WireNames};
+use crate::model::{Listener, ModelAnswer, ModelRequest};
+use crate::tool::header::HeaderText;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The version of the API.
 const PATH: &[&str] = &["20231130", "actions", "chat"];
@@ -27,9 +24,11 @@ const PARAMETERS: [(&str, &str); 8] = [
     ("stop", "stop"),
 ];
 
-/// The compartment and the way in which a model is served.
+/// The chat of the cloud: its address, the compartment, and the way in which a model is served.
 #[derive(Clone, Debug)]
-pub struct OciPlace {
+pub struct OciChat {
+    /// The service endpoint.
+    pub base_url: String,
     /// The compartment.
     pub compartment_id: String,
     /// True if the model is that of a dedicated endpoint.
@@ -39,55 +38,45 @@ pub struct OciPlace {
 }
 
 /// A model of the cloud.
-#[derive(Debug)]
-pub struct OciModel {
-    endpoint: Endpoint,
-    place: OciPlace,
-    more: Map<String, Value>,
-}
+pub type OciModel = HttpModel<OciChat>;
 
-impl OciModel {
-    /// Returns the model behind a service endpoint, with these parameters in every call.
-    ///
-    /// # Errors
-    /// A sentence: the address is unusable.
-    pub fn new(
-        name: &str,
-        (base_url, client): (&str, Client),
-        place: OciPlace,
-        signer: Arc<OciSigner>,
-        more: Map<String, Value>,
-    ) -> Result<Self, String> {
-        let address = ProviderAddress {
-            base_url,
+impl Api for OciChat {
+    type Assembly = OciAssembly;
+
+    fn address(&self) -> ProviderAddress<'_> {
+        static NO_HEADERS: BTreeMap<String, HeaderText> = BTreeMap::new();
+        ProviderAddress {
+            base_url: &self.base_url,
             path: PATH,
             key_header: ("authorization", ""),
             api_key: None,
-            headers: &BTreeMap::new(),
+            headers: &NO_HEADERS,
             own_headers: &[],
             timeout_ms: None,
-        };
-        Ok(Self { endpoint: Endpoint::new(name, address, client)?.signed_by(signer), place, more })
-    }
-}
-
-#[async_trait]
-impl Model for OciModel {
-    async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
-        let names = WireNames::of(request.tools.iter().map(|tool| tool.name.as_str()));
-        let mut requested = request::body(request, &OpenAiConfig::default(), &names);
-        if let Value::Object(requested) = &mut requested {
-            requested.extend(self.more.clone());
         }
-        let body = body(&self.place, &request.model, &requested);
-        let OciAssembly(assembly) = self.endpoint.ask(&body, request.timeout, &request.listener).await?;
-        assembly.finish(&names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))
+    }
+
+    fn body(&self, request: &ModelRequest, names: &WireNames, more: &Map<String, Value>) -> Value {
+        body(self, &request.model, &request::body(request, &OpenAiConfig::default(), names, more))
+    }
+
+    fn finish(
+        &self,
+        OciAssembly(assembly): OciAssembly,
+        request: &ModelRequest,
+        names: &WireNames,
+    ) -> Result<ModelAnswer, String> {
+        assembly.finish(names, &request.model)
+    }
+
+    fn takes_pictures(&self) -> bool {
+        false
     }
 }
 
 /// The answer, read as one of chat completions.
 #[derive(Default)]
-struct OciAssembly(CompletionsAssembly);
+pub struct OciAssembly(CompletionsAssembly);
 
 impl Assembly for OciAssembly {
     fn absorb(&mut self, chunk: &Value, listener: &Listener) -> Result<(), String> {
@@ -112,7 +101,7 @@ impl Assembly for OciAssembly {
 }
 
 /// The body of a call from that of chat completions.
-fn body(place: &OciPlace, model: &str, requested: &Value) -> Value {
+fn body(place: &OciChat, model: &str, requested: &Value) -> Value {
     let mut chat = if place.cohere { cohere(requested) } else { generic(requested) };
     for (name, own) in PARAMETERS {
         if let Some(value) = requested.get(name) {
@@ -305,14 +294,16 @@ fn completion(document: &Value) -> Value {
 mod tests {
     use super::*;
     use crate::model::http::fixture::{replay, tides};
+    use crate::model::{Model as _, ModelError};
     use crate::oci::tests::{assert_signed, signer};
     use crate::tool::outbound;
 
     async fn asked(cohere: bool, answer: &'static str) -> (Value, Result<ModelAnswer, ModelError>) {
         let server = replay(200, answer).await;
-        let place = OciPlace { compartment_id: "ocid1.compartment".to_owned(), dedicated: cohere, cohere };
-        let client = outbound::open_client().unwrap();
-        let model = OciModel::new("oci", (&server.base_url, client), place, signer(), Map::new()).unwrap();
+        let (base_url, compartment_id) = (server.base_url.clone(), "ocid1.compartment".to_owned());
+        let chat = OciChat { base_url, compartment_id, dedicated: cohere, cohere };
+        let model = OciModel::new("oci", chat, outbound::open_client().unwrap()).unwrap();
+        let model = model.signed_by(signer());
         let answered = model.answer(&tides()).await;
         let (path, headers, body) = server.seen(0);
         assert_eq!(path, "/v1/20231130/actions/chat");

@@ -2,14 +2,19 @@
 
 use super::config::{MaxTokensField, OpenAiConfig, ResponseFormat};
 use crate::model::ModelRequest;
-use crate::model::http::{PDF, WireNames};
+use crate::model::http::{PDF, WireNames, arguments_text};
 use crate::model::structured_output::StructuredOutput;
 use serde_json::{Map, Value, json};
-use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
+use turnstone_domain::agent::{OutputContract, OutputFormat};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
 
-/// Returns the body for `request`.
-pub(super) fn body(request: &ModelRequest, config: &OpenAiConfig, names: &WireNames) -> Value {
+/// Returns the body for `request`, with more parameters.
+pub(super) fn body(
+    request: &ModelRequest,
+    config: &OpenAiConfig,
+    names: &WireNames,
+    more: &Map<String, Value>,
+) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), request.model.as_str().into());
     body.insert("messages".to_owned(), messages(request, names));
@@ -41,18 +46,14 @@ pub(super) fn body(request: &ModelRequest, config: &OpenAiConfig, names: &WireNa
             json!({"type": "function", "function": function})
         });
         body.insert("tools".to_owned(), tools.collect());
-        let choice = match request.tool_choice {
-            ToolChoice::Auto => "auto",
-            ToolChoice::Required => "required",
-            ToolChoice::None => "none",
-        };
-        body.insert("tool_choice".to_owned(), choice.into());
+        body.insert("tool_choice".to_owned(), json!(request.tool_choice));
     }
     if config.structured_output == StructuredOutput::Native
         && let Some(format) = response_format(&request.output, config.response_format)
     {
         body.insert("response_format".to_owned(), format);
     }
+    body.extend(more.clone());
     Value::Object(body)
 }
 
@@ -134,24 +135,18 @@ fn part(part: &ContentPart) -> Value {
 }
 
 fn tool_call(call: &RequestedCall, names: &WireNames) -> Value {
-    // Servers parse these arguments again, and refuse a conversation in which they are no object.
-    let arguments = match &call.arguments {
-        Value::Object(_) => call.arguments.to_string(),
-        other => json!({"invalid_arguments": other}).to_string(),
-    };
-    json!({
-        "id": call.call_id.as_str(),
-        "type": "function",
-        "function": {"name": names.wire(&call.name), "arguments": arguments},
-    })
+    let function = json!({"name": names.wire(&call.name), "arguments": arguments_text(call)});
+    json!({"id": call.call_id.as_str(), "type": "function", "function": function})
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::http::Api as _;
     use crate::model::{Listener, ToolOffer};
     use std::sync::Arc;
     use std::time::Duration;
+    use turnstone_domain::agent::ToolChoice;
 
     fn request() -> ModelRequest {
         let call =
@@ -185,7 +180,7 @@ mod tests {
     }
 
     fn body_of(request: &ModelRequest, config: &OpenAiConfig) -> Value {
-        body(request, config, &WireNames::of(request.tools.iter().map(|tool| tool.name.as_str())))
+        body(request, config, &config.names(request), &Map::new())
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::model::http::fixture::{
-    Server, broken, events, listener, pictures, pieces, replay, request, summary, tides,
+    Server, assert_times_out, broken, events, listener, pictures, pieces, replay, request, summary, tides,
 };
-use crate::model::{FinishReason, Usage};
+use crate::model::{FinishReason, Model as _, ModelError, Usage};
 use crate::tool::outbound;
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -165,11 +165,7 @@ async fn a_slow_answer_times_out_even_when_it_trickles() {
         let error = provider(server).answer(&request).await.unwrap_err();
         assert!(matches!(&error, ModelError::Timeout(text) if text.contains("100 ms")), "{error:?}");
     }
-    let config =
-        OpenAiConfig { base_url: silent.base_url.clone(), timeout_ms: Some(50), ..OpenAiConfig::default() };
-    let hasty = OpenAiModel::new("hasty", config, outbound::open_client().unwrap()).unwrap();
-    let error = hasty.answer(&request()).await.unwrap_err();
-    assert!(matches!(&error, ModelError::Timeout(text) if text.contains("50 ms")), "{error:?}");
+    assert_times_out::<OpenAiConfig>().await;
 }
 
 #[tokio::test]

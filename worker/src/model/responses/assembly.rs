@@ -1,6 +1,6 @@
 //! Builds an answer from the items of a stream, or from one whole response.
 
-use crate::model::http::{self, WireNames, arguments, count};
+use crate::model::http::{self, Origin, WireNames, arguments, usage};
 use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, Usage};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,12 +10,11 @@ const MOST_ITEMS: usize = 256;
 
 /// The part of an answer that has arrived.
 #[derive(Debug, Default)]
-pub(super) struct ResponsesAssembly {
+pub struct ResponsesAssembly {
     /// The items by the provider's `output_index`, which gives their order.
     items: BTreeMap<u64, Item>,
     usage: Option<Usage>,
-    model: Option<String>,
-    response_id: Option<String>,
+    origin: Origin,
     /// The ending: `completed`, or the reason why the answer is incomplete.
     ended: Option<String>,
 }
@@ -74,7 +73,7 @@ impl http::Assembly for ResponsesAssembly {
             }
             "response.refusal.delta" => self.item(event)?.refusal.push_str(delta),
             "response.function_call_arguments.delta" => self.item(event)?.arguments.push_str(delta),
-            "response.created" | "response.in_progress" => self.note_model(&event["response"]),
+            "response.created" | "response.in_progress" => self.origin.take_in(&event["response"]),
             "response.completed" | "response.incomplete" => self.absorb_whole(&event["response"])?,
             // Events that are not shown, or that this version does not know.
             _ => {}
@@ -83,8 +82,8 @@ impl http::Assembly for ResponsesAssembly {
     }
 
     fn absorb_whole(&mut self, response: &Value) -> Result<(), String> {
-        self.note_model(response);
-        if let Some(usage) = usage(&response["usage"]) {
+        self.origin.take_in(response);
+        if let Some(usage) = usage(&response["usage"], "input", "output") {
             self.usage = Some(usage);
         }
         let output = response["output"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -139,15 +138,6 @@ impl ResponsesAssembly {
         Ok(self.items.entry(index).or_default())
     }
 
-    fn note_model(&mut self, response: &Value) {
-        if let Some(id) = response["id"].as_str().filter(|id| !id.is_empty()) {
-            self.response_id = Some(id.to_owned());
-        }
-        if let Some(model) = response["model"].as_str().filter(|model| !model.is_empty()) {
-            self.model = Some(model.to_owned());
-        }
-    }
-
     /// Returns the answer; `asked_model` is its model if the provider names none.
     pub(super) fn finish(self, names: &WireNames, asked_model: &str) -> Result<ModelAnswer, String> {
         let (mut content, mut refusal, mut tool_calls) = (String::new(), String::new(), Vec::new());
@@ -176,19 +166,8 @@ impl ResponsesAssembly {
             tool_calls,
             finish_reason,
             usage: self.usage,
-            model: self.model.unwrap_or_else(|| asked_model.to_owned()),
-            response_id: self.response_id,
+            model: self.origin.model.unwrap_or_else(|| asked_model.to_owned()),
+            response_id: self.origin.response_id,
         })
     }
-}
-
-/// Returns the usage in the provider's own counts; `None` if it is absent or no number.
-fn usage(said: &Value) -> Option<Usage> {
-    let part = |of: &str, name: &str| count(&said[of][name]).unwrap_or(0);
-    Some(Usage {
-        input: count(&said["input_tokens"])?,
-        cached_input: part("input_tokens_details", "cached_tokens"),
-        output: count(&said["output_tokens"])?,
-        reasoning: part("output_tokens_details", "reasoning_tokens"),
-    })
 }

@@ -1,15 +1,20 @@
 //! The body of a request to the responses API.
 
-use super::config::ResponsesConfig;
+use super::ResponsesConfig;
 use crate::model::ModelRequest;
-use crate::model::http::{PDF, WireNames};
+use crate::model::http::{PDF, WireNames, arguments_text};
 use crate::model::structured_output::StructuredOutput;
 use serde_json::{Map, Value, json};
-use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
+use turnstone_domain::agent::{OutputContract, OutputFormat};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
 
-/// Returns the body for `request`.
-pub(super) fn body(request: &ModelRequest, config: &ResponsesConfig, names: &WireNames) -> Value {
+/// Returns the body for `request`, with more parameters.
+pub(super) fn body(
+    request: &ModelRequest,
+    config: &ResponsesConfig,
+    names: &WireNames,
+    more: &Map<String, Value>,
+) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), request.model.as_str().into());
     if !request.system.is_empty() {
@@ -38,18 +43,14 @@ pub(super) fn body(request: &ModelRequest, config: &ResponsesConfig, names: &Wir
             })
         });
         body.insert("tools".to_owned(), tools.collect());
-        let choice = match request.tool_choice {
-            ToolChoice::Auto => "auto",
-            ToolChoice::Required => "required",
-            ToolChoice::None => "none",
-        };
-        body.insert("tool_choice".to_owned(), choice.into());
+        body.insert("tool_choice".to_owned(), json!(request.tool_choice));
     }
     if config.structured_output == StructuredOutput::Native
         && let Some(format) = format(&request.output)
     {
         body.insert("text".to_owned(), json!({"format": format}));
     }
+    body.extend(more.clone());
     Value::Object(body)
 }
 
@@ -108,14 +109,10 @@ fn part(part: &ContentPart) -> Value {
 }
 
 fn function_call(call: &RequestedCall, names: &WireNames) -> Value {
-    let arguments = match &call.arguments {
-        Value::Object(_) => call.arguments.to_string(),
-        other => json!({"invalid_arguments": other}).to_string(),
-    };
     json!({
         "type": "function_call",
         "call_id": call.call_id.as_str(),
         "name": names.wire(&call.name),
-        "arguments": arguments,
+        "arguments": arguments_text(call),
     })
 }

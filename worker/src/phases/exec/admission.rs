@@ -2,30 +2,17 @@
 
 use super::identity;
 use crate::phases::resol;
+use crate::policy::{self, Act, Ruling};
 use crate::state::journal::Call;
+use crate::state::tools::Callable;
 use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
-use crate::tool::Tool;
-use std::sync::Arc;
 use turnstone_domain::JobError;
-use turnstone_domain::agent::Capability;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
 
 /// The most calls of one answer that run; further calls are refused.
 pub const MAX_CALLS: usize = 32;
-
-/// Returns true if a call may run twice under the same idempotency key: the tool is declared idempotent, or its MCP server
-/// announces that it is.
-pub fn is_idempotent(tool: &Arc<dyn Tool>, capability: &Capability) -> bool {
-    is_declared_idempotent(tool, capability) || tool.announces_idempotence()
-}
-
-/// Returns true if the configuration or the agent's document (OSSA `idempotency`) declares a tool idempotent. Reviews
-/// rely on this declaration alone, and on no announcement of a server.
-pub fn is_declared_idempotent(tool: &Arc<dyn Tool>, capability: &Capability) -> bool {
-    tool.spec().idempotent || capability.errors.idempotent
-}
 
 /// Returns the number of requests of a call that were sent and are known to have failed.
 pub fn known_failures(row: &ToolCall) -> i64 {
@@ -40,12 +27,12 @@ pub fn may_be_parallel(
     claimed: &Claimed,
     past: &TurnHistory,
     bodies: &Bodies,
-    requested: &[(usize, RequestedCall)],
+    requested: &[RequestedCall],
 ) -> bool {
     past.short_circuit.is_none()
         && claimed.agent.approvals.is_default()
-        && requested.iter().all(|(_, call)| {
-            resol::callable(claimed, bodies, &call.name).is_some_and(|(tool, capability)| {
+        && requested.iter().all(|call| {
+            resol::callable(claimed, bodies, &call.name).is_some_and(|Callable { tool, capability }| {
                 capability.parallel.unwrap_or_else(|| tool.is_read_only()) && !capability.is_restricted()
             })
         })
@@ -72,64 +59,83 @@ pub fn watch_repetition(claimed: &Claimed, past: &mut TurnHistory, call: &Call) 
     Err(JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-53").into())
 }
 
-/// Returns the tool of a call and its capability, after the checks of name, arguments and identity. `allowed` is false for a
-/// call beyond the permitted number.
+/// Returns the tool of a call and its capability, after the checks of number, name, arguments and identity.
 ///
 /// # Errors
 /// The refusal, as the outcome for the model.
-pub fn callable(
-    bodies: &mut Bodies,
-    outbox: &Outbox,
-    call: &Call,
-    allowed: bool,
-) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
-    let name = &call.asked.name;
-    if !allowed {
-        return Err(ToolOutcome::refused(
-            FailureKind::Validation.code(),
-            "too many tool calls in one answer; ask for fewer",
-        ));
-    }
+pub fn callable(bodies: &mut Bodies, outbox: &Outbox, call: &Call) -> Result<Callable, ToolOutcome> {
+    within_number(call)?;
     if !outbox.claimed.may_call(outbox.position.tool_turns) {
-        let text = format!("this agent has no tool `{name}` in this turn");
-        return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
+        let text = format!("this agent has no tool `{}` in this turn", call.asked.name);
+        return Err(ToolOutcome::refused(FailureKind::ToolNotFound, text));
     }
     usable(&outbox.claimed, bodies, call)
 }
 
-/// Returns the same without the limits of the turn, for a call of an earlier turn.
-pub fn usable(
-    claimed: &Claimed,
-    bodies: &mut Bodies,
-    call: &Call,
-) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
-    let name = &call.asked.name;
-    if let Some(refusal) = forbidden(claimed, name) {
-        return Err(refusal);
+/// Checks the number of the call among those of its answer.
+///
+/// # Errors
+/// As [`callable`].
+pub fn within_number(call: &Call) -> Result<(), ToolOutcome> {
+    if call.position < MAX_CALLS {
+        return Ok(());
     }
-    let offered = bodies.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
-    let found = resol::callable(claimed, bodies, name).zip(resol::offer(claimed, bodies, name));
-    let Some(((tool, capability), offer)) = found.filter(|_| offered) else {
-        let text = format!("this agent has no tool `{name}`");
-        return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
-    };
-    // The agent's schema narrows that of the registry; it never replaces it.
-    let checked = [&offer.input_schema, &tool.spec().input_schema]
-        .into_iter()
-        .try_for_each(|schema| claimed.deps.check(schema, &call.asked.arguments));
-    if let Err(why) = checked {
-        let text = format!("the arguments do not match the schema of `{name}`: {why}");
-        return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
-    }
-    if let Some(refusal) = identity::refusal(claimed, &capability, &*tool) {
-        return Err(refusal);
-    }
-    Ok((tool, capability))
+    let text = "too many tool calls in one answer; ask for fewer";
+    Err(ToolOutcome::refused(FailureKind::Validation, text))
 }
 
-/// Returns the refusal of a call that the agent's document forbids (OSSA `autonomy`).
-pub fn forbidden(claimed: &Claimed, name: &str) -> Option<ToolOutcome> {
-    let setting = claimed.agent.actions.forbids(name)?;
+/// Returns the same without the limits of the turn, for a call of an earlier turn.
+///
+/// # Errors
+/// As [`callable`].
+pub fn usable(claimed: &Claimed, bodies: &mut Bodies, call: &Call) -> Result<Callable, ToolOutcome> {
+    let name = &call.asked.name;
+    not_forbidden(claimed, name)?;
+    let offered = bodies.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
+    let found = resol::callable(claimed, bodies, name).zip(resol::offer(claimed, bodies, name));
+    let Some((found, offer)) = found.filter(|_| offered) else {
+        let text = format!("this agent has no tool `{name}`");
+        return Err(ToolOutcome::refused(FailureKind::ToolNotFound, text));
+    };
+    // The agent's schema narrows that of the registry; it never replaces it.
+    for schema in [&offer.input_schema, &found.tool.spec().input_schema] {
+        fits(claimed, schema, call)?;
+    }
+    identity::available(claimed, &found)?;
+    Ok(found)
+}
+
+/// Checks that the agent's document does not forbid a call (OSSA `autonomy`).
+///
+/// # Errors
+/// As [`callable`].
+pub fn not_forbidden(claimed: &Claimed, name: &str) -> Result<(), ToolOutcome> {
+    let Some(setting) = claimed.agent.actions.forbids(name) else { return Ok(()) };
     let text = format!("`{name}` may not be called: {setting} of the agent forbids it");
-    Some(ToolOutcome::refused(FailureKind::Policy.code(), text))
+    Err(ToolOutcome::refused(FailureKind::Policy, text))
+}
+
+/// Checks the arguments of a call against a schema.
+///
+/// # Errors
+/// As [`callable`].
+pub fn fits(claimed: &Claimed, schema: &serde_json::Value, call: &Call) -> Result<(), ToolOutcome> {
+    claimed.deps.check(schema, &call.asked.arguments).map_err(|why| {
+        let text = format!("the arguments do not match the schema of `{}`: {why}", call.asked.name);
+        ToolOutcome::refused(FailureKind::ToolInput, text)
+    })
+}
+
+/// Checks the restrictions of a call that is about to be sent.
+///
+/// # Errors
+/// As [`policy::may`]: [`Stop::Park`] until its reviewers have approved.
+pub async fn unrestricted(
+    past: &TurnHistory,
+    outbox: &mut Outbox,
+    call: &Call,
+    callable: &Callable,
+) -> Result<Ruling, Stop> {
+    let idempotent = callable.is_declared_idempotent();
+    policy::may(past, outbox, Act::Call { call, capability: &callable.capability, idempotent }).await
 }

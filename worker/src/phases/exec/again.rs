@@ -4,12 +4,12 @@
 //! the first outcome already. The new one reaches it as a separate message, because a call has one answer
 //! only.
 
-use super::identity::RemotePart;
-use super::send::Made;
-use super::{admission, artifacts, delegate, send, tool_outcome};
-use crate::policy::restriction::{self, Checked};
-use crate::state::journal::{self, Call};
+use super::send::{self, Made};
+use super::{admission, artifacts, delegate, tool_outcome};
+use crate::policy::{self, Act, Ruling};
+use crate::state::journal::{self, Call, CallResult};
 use crate::state::signals::{Signal, Signals};
+use crate::state::tools::Callable;
 use crate::state::{Bodies, Outbox, Stop, TurnHistory, pay};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
@@ -37,15 +37,17 @@ async fn repeat(past: &mut TurnHistory, bodies: &mut Bodies, outbox: &mut Outbox
     outbox.barrier().await?;
     outbox.unless_draining()?;
     for row in std::mem::take(&mut past.again) {
-        let (name, of_turn) = (row.name.clone(), row.turn);
-        let requested = RequestedCall {
-            call_id: row.call_id.clone(),
-            name: row.provider.clone().unwrap_or_else(|| name.clone()),
-            arguments: row.input.clone(),
+        let name = row.provider.clone().unwrap_or_else(|| row.name.clone());
+        let call = Call {
+            asked: RequestedCall { call_id: row.call_id.clone(), name, arguments: row.input.clone() },
+            position: usize::try_from(row.position).unwrap_or_default(),
+            journalled: Some(row.state),
+            stub_of: None,
         };
-        let outcome = match delegate::is_one(&outbox.claimed, past, &requested) {
-            true => delegate::repeat(past, bodies, outbox, &row, requested).await?,
-            false => repeat_call(past, bodies, outbox, row, requested).await?,
+        let (name, of_turn) = (row.name.clone(), row.turn);
+        let outcome = match delegate::is_one(&outbox.claimed, past, &call.asked) {
+            true => delegate::repeat(past, bodies, outbox, call).await?,
+            false => repeat_call(past, bodies, outbox, call, row).await?,
         };
         let text =
             format!("The call of `{name}` in turn {of_turn} was made again. Its outcome is now: {outcome}");
@@ -64,57 +66,55 @@ async fn repeat_call(
     past: &TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
+    mut call: Call,
     row: ToolCall,
-    requested: RequestedCall,
 ) -> Result<String, Stop> {
-    let position = usize::try_from(row.position).unwrap_or_default();
-    let mut call = Call { asked: requested, position, journalled: Some(row.state), stub_of: None };
-    let (tool, capability) = match admission::usable(&outbox.claimed, bodies, &call) {
-        Ok(found) => found,
-        Err(refusal) => return Ok(tool_outcome::refused_again(outbox, &call, &refusal)),
+    let callable = match repeatable(past, bodies, outbox, &call, &row).await? {
+        Ok(callable) => callable,
+        Err(refusal) => return Ok(tool_outcome::refused_again(outbox, &call, refusal)),
     };
-    if tool.tokens().is_some() {
-        let text = "calls of remote agents are not repeated; ask in a new turn";
-        return Ok(tool_outcome::refused_again(
-            outbox,
-            &call,
-            &ToolOutcome::refused(FailureKind::Tool.code(), text),
-        ));
-    }
-    if row.state == ToolCallState::Sent {
-        let idempotent = row.idempotent && admission::is_idempotent(&tool, &capability);
-        if !idempotent
-            && !restriction::may_resend(past, outbox, &call, row.sends - admission::known_failures(&row))?
-        {
-            let text = "the outcome of this call is unknown: it may or may not have had its effect";
-            return Ok(tool_outcome::refused_again(
-                outbox,
-                &call,
-                &ToolOutcome::failed(FailureKind::Tool.code(), text),
-            ));
-        }
-    } else if let Checked::Denied(refusal) = restriction::before(
-        past,
-        outbox,
-        &call,
-        &capability,
-        admission::is_declared_idempotent(&tool, &capability),
-    )? {
-        return Ok(tool_outcome::refused_again(outbox, &call, &refusal));
-    }
     outbox.secure().await?;
     outbox.unless_frozen().await?;
-    journal::record_sent(outbox, &mut call, admission::is_idempotent(&tool, &capability), true);
+    journal::record_sent(outbox, &mut call, callable.is_idempotent(), true);
     pay::barrier(outbox, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
-    let remote = RemotePart { call: &call.asked.call_id, set_aside: 0, handle: None };
-    let made =
-        send::try_once(&outbox.claimed, past, outbox.secured()?, &call, (&tool, &capability), remote).await;
+    let made = send::try_once(&outbox.claimed, outbox.secured()?, &call, &callable, None).await;
     let Made { mut outcome, duration_ms, artifacts, .. } = made;
     let files = artifacts::admit(past, outbox, &call, &mut outcome, artifacts).await?;
-    let text = tool_outcome::known_again(past, outbox, &call, &capability, outcome, duration_ms);
+    let (capability, result) = (&callable.capability, CallResult { outcome, handled: None, duration_ms });
+    let text = tool_outcome::known_again(past, outbox, &call, capability, result).await?;
     // Without a review of this output neither it nor its files are published.
     if !capability.output_restriction.restricts() {
         artifacts::put(outbox, &call, files, capability.collect_results);
     }
     Ok(text)
+}
+
+/// Returns the tool of a call that may be repeated, or the refusal.
+async fn repeatable(
+    past: &TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    call: &Call,
+    row: &ToolCall,
+) -> Result<Result<Callable, ToolOutcome>, Stop> {
+    let callable = match admission::usable(&outbox.claimed, bodies, call) {
+        Ok(callable) => callable,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    if callable.tool.tokens().is_some() {
+        let text = "calls of remote agents are not repeated; ask in a new turn";
+        return Ok(Err(ToolOutcome::refused(FailureKind::Tool, text)));
+    }
+    let ruling = if row.state != ToolCallState::Sent {
+        admission::unrestricted(past, outbox, call, &callable).await?
+    } else if row.idempotent && callable.is_idempotent() {
+        Ruling::Allow
+    } else {
+        let sends = row.sends - admission::known_failures(row);
+        policy::may(past, outbox, Act::Resend(call, sends)).await?
+    };
+    Ok(match ruling {
+        Ruling::Deny(refusal) => Err(refusal),
+        Ruling::Allow | Ruling::Review => Ok(callable),
+    })
 }

@@ -2,10 +2,10 @@
 //! are stored in the write that publishes the outcome, so both become durable together.
 
 use super::tool_outcome::{Ending, Over};
-use crate::policy::guard;
+use crate::policy::{self, Act, Ruling};
 use crate::state::journal::Call;
 use crate::state::{Outbox, Stop, TurnHistory};
-use serde_json::{Value, json};
+use serde_json::json;
 use turnstone_domain::artifact::{Artifact, NewArtifact};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::tool_call::ToolOutcome;
@@ -27,19 +27,18 @@ pub async fn admit(
         return Ok(Vec::new());
     }
     let kept = outbox.claimed.deps.ledger.reads().artifacts_of(&outbox.claimed.engagement.id).await?;
-    if let Err(refusal) = bounded(outbox, &kept, &files).and_then(|()| screened(outbox, call, &files)) {
+    let ruling = match bounded(outbox, &kept, &files) {
+        Ok(()) => policy::may(past, outbox, Act::Files(call, &files)).await?,
+        Err(refusal) => Ruling::Deny(refusal),
+    };
+    if let Ruling::Deny(refusal) = ruling {
         *outcome = refusal;
         return Ok(Vec::new());
-    }
-    for (part, file) in files.iter().enumerate() {
-        if let Some(text) = file.text() {
-            guard::file(past, outbox, call.position, part, text).await?;
-        }
     }
     Ok(files)
 }
 
-fn bounded(outbox: &mut Outbox, kept: &[Artifact], files: &[NewArtifact]) -> Result<(), ToolOutcome> {
+fn bounded(outbox: &Outbox, kept: &[Artifact], files: &[NewArtifact]) -> Result<(), ToolOutcome> {
     let limits = outbox.claimed.deps.options.artifacts;
     let waiting = &outbox.pending.artifacts;
     let count = kept.len() + waiting.len();
@@ -49,18 +48,9 @@ fn bounded(outbox: &mut Outbox, kept: &[Artifact], files: &[NewArtifact]) -> Res
     for (count, file) in (count..).zip(new) {
         limits.admit(file.bytes(), count, bytes).map_err(|why| {
             let text = format!("the file `{}` is not kept: {why}", file.name);
-            ToolOutcome::failed(FailureKind::Tool.code(), text).again_is_useless()
+            ToolOutcome::failed(FailureKind::Tool, text).again_is_useless()
         })?;
         bytes += file.bytes();
-    }
-    Ok(())
-}
-
-fn screened(outbox: &mut Outbox, call: &Call, files: &[NewArtifact]) -> Result<(), ToolOutcome> {
-    for text in files.iter().filter_map(NewArtifact::text) {
-        outbox.screen_file(&call.asked.name, text).map_err(|blocked| {
-            ToolOutcome::failed(blocked.kind.code(), blocked.message).again_is_useless()
-        })?;
     }
     Ok(())
 }
@@ -69,7 +59,7 @@ fn screened(outbox: &mut Outbox, call: &Call, files: &[NewArtifact]) -> Result<(
 /// are published once it is released.
 pub fn keep(outbox: &mut Outbox, call: &Call, over: &Over, files: Vec<NewArtifact>) {
     let Ending::Made { denied, withheld, .. } = &over.ending else { return };
-    if denied.is_none() && matches!(over.outcome, ToolOutcome::Success { .. }) {
+    if denied.is_none() && matches!(over.result.outcome, ToolOutcome::Success { .. }) {
         put(outbox, call, files, !withheld);
     }
 }
@@ -78,13 +68,9 @@ pub fn keep(outbox: &mut Outbox, call: &Call, over: &Over, files: Vec<NewArtifac
 pub fn put(outbox: &mut Outbox, call: &Call, files: Vec<NewArtifact>, publishes: bool) {
     for file in files {
         if publishes {
-            let reported = artifact_event(
-                &call.asked.call_id,
-                file.id.as_str(),
-                (file.name.as_str(), file.media_type.as_str()),
-                &file.digest,
-            );
-            publish(outbox, reported, file.bytes().into());
+            let data = json!({"artifact_id": file.id, "call_id": call.asked.call_id, "file": file.name,
+                "media_type": file.media_type, "sha256": file.digest, "bytes": file.bytes()});
+            outbox.event(EventName::ArtifactGenerated, data);
         }
         let at = outbox.position.turn;
         outbox.pending.artifacts.push((at, file));
@@ -101,18 +87,9 @@ pub async fn reveal(outbox: &mut Outbox, calls: &[CallId]) -> Result<(), Stop> {
     }
     let kept = outbox.claimed.deps.ledger.reads().artifacts_of(&outbox.claimed.engagement.id).await?;
     for artifact in kept.iter().filter(|artifact| calls.contains(&artifact.call_id)) {
-        let named = (artifact.name.as_str(), artifact.media_type.as_str());
-        let reported = artifact_event(&artifact.call_id, artifact.id.as_str(), named, &artifact.digest);
-        publish(outbox, reported, artifact.bytes.into());
+        let data = json!({"artifact_id": artifact.id, "call_id": artifact.call_id, "file": artifact.name,
+            "media_type": artifact.media_type, "sha256": artifact.digest, "bytes": artifact.bytes});
+        outbox.event(EventName::ArtifactGenerated, data);
     }
     Ok(())
-}
-
-fn artifact_event(call_id: &CallId, id: &str, (name, media_type): (&str, &str), digest: &str) -> Value {
-    json!({"artifact_id": id, "call_id": call_id, "file": name, "media_type": media_type, "sha256": digest})
-}
-
-fn publish(outbox: &mut Outbox, mut reported: Value, bytes: Value) {
-    reported["bytes"] = bytes;
-    outbox.event(EventName::ArtifactGenerated, reported);
 }

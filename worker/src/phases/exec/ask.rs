@@ -4,17 +4,15 @@
 //! guardrail before the model sees them (OAS-42, OAS-44).
 
 use super::admission;
-use super::tool_outcome::{Ending, Over, deliver};
+use super::remote_calls::text;
+use super::tool_outcome::{Over, deliver};
 use crate::phases::resol;
-use crate::policy::restriction::{self, Checked};
-use crate::policy::{exposes, guard};
-use crate::state::journal::{self, Call};
-use crate::state::{Bodies, Claimed, Outbox, Stop, Turn, TurnHistory};
-use serde_json::Value;
+use crate::policy::{self, Act, Ruling, exposes};
+use crate::state::journal::{self, Call, CallResult};
+use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
 use turnstone_domain::Wait;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::message::RequestedCall;
 use turnstone_domain::question::{AskedUser, Question};
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
 
@@ -25,7 +23,7 @@ const NOBODY: &str = "there is nobody to ask: the agent that you work for has it
 
 /// Returns true if a call asks the user.
 pub fn is_one(claimed: &Claimed, bodies: &Bodies, name: &str) -> bool {
-    resol::callable(claimed, bodies, name).is_some_and(|(tool, _)| tool.asks_user())
+    resol::callable(claimed, bodies, name).is_some_and(|callable| callable.tool.asks_user())
 }
 
 /// Asks the user, or passes the answer to the model.
@@ -34,87 +32,78 @@ pub fn is_one(claimed: &Claimed, bodies: &Bodies, name: &str) -> bool {
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] when a guardrail does not pass or a reviewer
 /// rejected.
 pub async fn run(
-    turn: &mut Turn,
-    position: usize,
-    requested: RequestedCall,
-    allowed: bool,
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    mut call: Call,
 ) -> Result<(), Stop> {
-    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
-    let mut call =
-        Call { asked: requested, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
-    if let Some(row) = row.filter(|row| row.outcome.is_some()) {
-        return answered(turn, &call, row).await;
-    }
-    admission::watch_repetition(&turn.outbox.claimed, &mut turn.past, &call)?;
-    let question = match allowable(&turn.past, &mut turn.bodies, &mut turn.outbox, &call, allowed)? {
-        Ok(question) => question,
-        Err(outcome) => {
-            journal::plan(&mut turn.outbox, &mut call, true);
-            let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
-            over.note(&mut turn.outbox, &call, false);
-            deliver(turn, &call, over)?;
-            return turn.outbox.barrier().await;
+    let row = past.row(&call.asked.call_id).filter(|row| row.outcome.is_some()).cloned();
+    let over = match row {
+        Some(row) => answered(past, bodies, outbox, &call, row).await?,
+        None => {
+            admission::watch_repetition(&outbox.claimed, past, &call)?;
+            match allowable(past, bodies, outbox, &call).await? {
+                Ok(question) => return Err(ask(past, outbox, call, question).await),
+                Err(refusal) => Over::refused(outbox, &mut call, refusal, true),
+            }
         }
     };
-    guard::question(&turn.past, &mut turn.outbox, position, &question.prompt()).await?;
-    if call.journalled.is_none() {
-        journal::called(&mut turn.outbox, &call);
+    deliver(past, bodies, outbox, &call, over).await?;
+    outbox.barrier().await
+}
+
+/// Parks the job with the question, if its guardrail passes.
+async fn ask(past: &TurnHistory, outbox: &mut Outbox, mut call: Call, question: Question) -> Stop {
+    if let Err(stop) = policy::may(past, outbox, Act::Question(call.position, &question.prompt())).await {
+        return stop;
     }
-    journal::plan(&mut turn.outbox, &mut call, true);
-    let call_id = call.asked.call_id.clone();
-    let exposes = exposes::now(&turn.outbox.claimed, &turn.past);
-    Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes }))))
+    if call.journalled.is_none() {
+        journal::called(outbox, &call);
+    }
+    journal::plan(outbox, &mut call, true);
+    let exposes = exposes::now(&outbox.claimed, past);
+    Wait::Input(AskedUser { call_id: call.asked.call_id, question, exposes }).into()
 }
 
 /// Returns the question to ask, or the refusal of the call.
-fn allowable(
+async fn allowable(
     past: &TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     call: &Call,
-    allowed: bool,
 ) -> Result<Result<Question, ToolOutcome>, Stop> {
-    let capability = match admission::callable(bodies, outbox, call, allowed) {
-        Ok((_, capability)) => capability,
+    let capability = match admission::callable(bodies, outbox, call) {
+        Ok(callable) => callable.capability,
         Err(refusal) => return Ok(Err(refusal)),
     };
     if outbox.claimed.agent.guardrails.for_guarded {
-        return Ok(Err(ToolOutcome::refused(FailureKind::Policy.code(), NOBODY)));
+        return Ok(Err(ToolOutcome::refused(FailureKind::Policy, NOBODY)));
     }
-    if let Checked::Denied(refusal) = restriction::before(past, outbox, call, &capability, true)? {
+    let act = Act::Call { call, capability: &capability, idempotent: true };
+    if let Ruling::Deny(refusal) = policy::may(past, outbox, act).await? {
         return Ok(Err(refusal));
     }
-    let wrong = |why: String| ToolOutcome::refused(FailureKind::ToolInput.code(), why);
+    let wrong = |why: String| ToolOutcome::refused(FailureKind::ToolInput, why);
     Ok(Question::read(&call.asked.arguments).map_err(wrong))
 }
 
-/// Journals the answer like any outcome, and passes it to the model.
-async fn answered(turn: &mut Turn, call: &Call, row: ToolCall) -> Result<(), Stop> {
-    let (outcome, duration_ms) = (row.outcome.unwrap_or_else(nothing), row.duration_ms.unwrap_or_default());
-    let is_new = !row.withheld && matches!(outcome, ToolOutcome::Success { .. });
-    let over = if is_new {
-        if let ToolOutcome::Success { output } = &outcome {
-            let said = texts(output);
-            guard::answers(&turn.past, &mut turn.outbox, call.position, &said).await?;
-            turn.outbox.screen_answers(&said)?;
-        }
-        let outcome = turn.outbox.screen_outcome(&call.asked.name, outcome);
-        let capability = resol::capability(&turn.outbox.claimed, &turn.bodies, &call.asked.name);
-        let capability = capability.unwrap_or_else(|| Capability::named(call.asked.name.clone()));
-        Over::made(&turn.past, &mut turn.outbox, call, &capability, outcome, None, duration_ms)
-    } else {
-        Over::recalled(outcome, row.handled, duration_ms)
+/// Checks the answer, and journals it like any outcome.
+async fn answered(
+    past: &TurnHistory,
+    bodies: &Bodies,
+    outbox: &mut Outbox,
+    call: &Call,
+    row: ToolCall,
+) -> Result<Over, Stop> {
+    let (name, duration_ms) = (&call.asked.name, row.duration_ms.unwrap_or_default());
+    let Some(ToolOutcome::Success { output }) = row.outcome.clone().filter(|_| !row.withheld) else {
+        return Ok(Over::recalled(row));
     };
-    deliver(turn, call, over)?;
-    turn.outbox.barrier().await
-}
-
-fn nothing() -> ToolOutcome {
-    ToolOutcome::refused(FailureKind::Tool.code(), "there is no answer")
-}
-
-/// Returns the user's answer, value by value.
-fn texts(output: &Value) -> Vec<String> {
-    let values = output.as_object().into_iter().flat_map(|fields| fields.values());
-    values.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect()
+    let said: Vec<String> =
+        output.as_object().into_iter().flat_map(|fields| fields.values()).map(text).collect();
+    policy::may(past, outbox, Act::Reply(call.position, &said)).await?;
+    let outcome = outbox.screen_outcome(name, ToolOutcome::Success { output });
+    let capability = resol::capability(&outbox.claimed, bodies, name);
+    let capability = capability.unwrap_or_else(|| Capability::named(name.clone()));
+    Over::made(past, outbox, call, &capability, CallResult { outcome, handled: None, duration_ms }).await
 }

@@ -12,21 +12,18 @@
 //!
 //! The model receives the outcomes in the order of its requests, whichever call returned first.
 
-use super::identity::RemotePart;
+use super::flight::{Flight, Ready, Step};
 use super::remedy::{FailedCall, Remedy, remedy};
 use super::send::{self, Fate, Made, News};
 use super::tool_outcome::{Ending, Over, deliver};
-use super::{admission, artifacts, circuit, remote_calls, tries};
-use crate::breakers::Success;
+use super::tries::{self, NextTry};
+use super::{admission, artifacts, circuit, remote_calls};
 use crate::phases::resol;
-use crate::policy::restriction::{self, Checked};
-use crate::state::journal::{self, Call};
-use crate::state::{Bodies, Claimed, Outbox, Secured, Stop, Turn, TurnHistory, pay};
-use crate::tool::Tool;
-use serde_json::{Value, json};
-use std::sync::Arc;
+use crate::policy::{self, Act, Ruling};
+use crate::state::journal::{self, Call, CallResult};
+use crate::state::{Bodies, Claimed, Outbox, Secured, Stop, TurnHistory, pay};
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::OwnedSemaphorePermit;
 use turnstone_domain::CallId;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::error::FailureKind;
@@ -38,134 +35,48 @@ use turnstone_store::breakers::Passage;
 /// one while it is journalled as sent.
 const AT_ONCE: usize = 8;
 
-/// A call of the batch and its progress.
-struct Flight {
-    call: Call,
-    step: Step,
-}
-
-impl Flight {
-    /// Returns the most tokens that a remote agent may spend on it; `None` for a call of any other tool.
-    fn tokens(&self) -> Option<i64> {
-        match &self.step {
-            Step::Ready(ready) => ready.tool.tokens(),
-            Step::Over(_) | Step::Returned => None,
-        }
-    }
-
-    /// Returns true if it runs in this round.
-    fn is_in_round(&self) -> bool {
-        matches!(&self.step, Step::Ready(ready) if ready.in_round)
-    }
-
-    /// Returns true if no work for it runs on this server now.
-    fn is_remote(&self) -> bool {
-        match &self.step {
-            Step::Ready(ready) => ready.tool.tokens().is_some(),
-            Step::Over(_) | Step::Returned => true,
-        }
-    }
-}
-
-/// The progress of a call.
-enum Step {
-    /// It runs in the next round.
-    Ready(Box<Ready>),
-    /// Its outcome is known, but the model has not received it yet.
-    Over(Box<Over>),
-    /// The model has received its outcome.
-    Returned,
-}
-
-/// The tool to call next, and the result of earlier tries.
-struct Ready {
-    tool: Arc<dyn Tool>,
-    capability: Capability,
-    /// The number of tries of this tool that failed.
-    tries: u32,
-    /// True if this tool is the fallback of the one that the model requested.
-    replaced: bool,
-    /// The permission of its circuit breaker.
-    passage: Passage,
-    /// The tokens reserved for it, when it is a remote agent.
-    set_aside: i64,
-    /// The tokens charged for it so far. Another try continues the same remote engagement, whose count includes them.
-    booked: i64,
-    /// The handle by which a remote agent is asked about the work that it has begun.
-    handle: Option<Value>,
-    /// True if remote work may exist without a handle: a request was sent, and its outcome is unknown.
-    doubtful: bool,
-    /// True if a remote agent began to work in the round before. This round sends no new request, and waits for its end.
-    continues: bool,
-    /// True if it runs in this round.
-    in_round: bool,
-}
-
 /// Runs calls until each has its outcome and the model has received it. Each call comes with its position in the model's
-/// answer; a call whose position is not below `allowed` is refused.
+/// answer.
 ///
 /// # Errors
 /// As [`super::run`].
 pub async fn run(
-    turn: &mut Turn,
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
     requested: Vec<(usize, RequestedCall)>,
-    allowed: usize,
-    draining: &CancellationToken,
 ) -> Result<(), Stop> {
     let mut flights = Vec::with_capacity(requested.len());
     for (position, call) in requested {
-        let flight =
-            prepare(&mut turn.past, &mut turn.bodies, &mut turn.outbox, position, call, position < allowed)?;
+        let flight = prepare(past, bodies, outbox, position, call).await?;
         if matches!(flight.step, Step::Ready(_)) {
-            remote_calls::check_answers(&turn.past, &mut turn.outbox, &flight.call).await?;
+            remote_calls::check_answers(past, outbox, &flight.call).await?;
         }
         flights.push(flight);
     }
-    let mut reviewed = reviewed(&turn.outbox.claimed, &turn.bodies, &flights);
+    let mut reviewed = reviewed(&outbox.claimed, bodies, &flights);
     let mut outside = None;
     loop {
-        begin_round(&mut turn.outbox, &mut flights).await?;
-        admit(&turn.past, &mut turn.bodies, &mut turn.outbox, &mut flights).await?;
-        deliver_in_order(turn, &mut flights)?;
-        artifacts::reveal(&mut turn.outbox, &std::mem::take(&mut reviewed)).await?;
+        begin_round(outbox, &mut flights).await?;
+        admit(past, bodies, outbox, &mut flights).await?;
+        deliver_in_order(past, bodies, outbox, &mut flights).await?;
+        artifacts::reveal(outbox, &std::mem::take(&mut reviewed)).await?;
         if flights.iter().all(|flight| matches!(flight.step, Step::Returned)) {
             return Ok(());
         }
-        turn.outbox.secure().await?;
-        send(&mut turn.outbox, &mut flights).await?;
-        // A round of remote calls alone needs no slot of this worker. It keeps the slot if too many such
-        // rounds wait already, and the worker claims no more jobs than it has slots.
-        if outside.is_none() && flights.iter().all(Flight::is_remote) {
-            outside = turn.outbox.claimed.deps.toolbox.room_outside();
-        }
-        if outside.is_some() {
-            turn.outbox.claimed.slot.release();
-        }
-        let returned = invoke(&turn.outbox.claimed, &turn.past, turn.outbox.secured()?, &flights).await;
-        let only_begun = returned.iter().all(|(_, made)| matches!(made.news, Some(News::Begun(_))));
-        // The turn takes a slot again, unless its remote agents have only begun to work.
-        tokio::select! {
-            () = turn.outbox.claimed.slot.take_again(), if !only_begun => {}
-            () = std::future::ready(()), if only_begun => {}
-            // A draining worker waits for no slot: the outcomes become durable without one.
-            () = draining.cancelled() => {}
-        }
-        if turn.outbox.claimed.slot.is_taken() {
-            outside = None;
-        }
-        let mut successes = Vec::new();
-        let judged =
-            judge(&mut turn.past, &mut turn.bodies, &mut turn.outbox, &mut flights, returned, &mut successes)
-                .await;
+        outbox.secure().await?;
+        send(outbox, &mut flights).await?;
+        let returned = outside_if_remote(past, outbox, &flights, &mut outside).await?;
+        let judged = judge(past, bodies, outbox, &mut flights, returned).await;
         if judged.is_ok() {
-            deliver_in_order(turn, &mut flights)?;
+            deliver_in_order(past, bodies, outbox, &mut flights).await?;
             // The outcomes are durable before any step relies on them.
-            turn.outbox.barrier().await?;
+            outbox.barrier().await?;
         }
-        circuit::learn(&mut turn.outbox, successes).await?;
-        let wait = judged?;
-        if let Some(wait) = wait {
-            pause(turn.outbox.secured()?, wait, draining).await?;
+        let successes = flights.iter_mut().filter_map(|flight| flight.success.take()).collect();
+        circuit::learn(outbox, successes).await?;
+        if let Some(wait) = judged? {
+            outbox.pause(wait).await?;
         }
     }
 }
@@ -197,91 +108,62 @@ fn reviewed(claimed: &Claimed, bodies: &Bodies, flights: &[Flight]) -> Vec<CallI
     flights.iter().filter(waits).map(|flight| flight.call.asked.call_id.clone()).collect()
 }
 
-/// Waits before the next try; the worker's drain ends the wait.
-async fn pause(_: Secured<'_>, wait: Duration, draining: &CancellationToken) -> Result<(), Stop> {
-    tokio::select! {
-        biased;
-        () = draining.cancelled() => Err(Stop::Drain),
-        () = tokio::time::sleep(wait) => Ok(()),
-    }
-}
-
 /// Returns the progress of a call, by its journal row when an earlier attempt wrote one.
 ///
 /// - Settled: the model only has to receive the outcome.
 /// - Sent, without an outcome: it is repeated if it is idempotent, or a remote agent works for it. Otherwise a reviewer is
 ///   asked; without an approval its outcome stays unknown.
 /// - New, or planned: its arguments and restrictions are checked.
-fn prepare(
+async fn prepare(
     past: &mut TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     position: usize,
     mut requested: RequestedCall,
-    allowed: bool,
 ) -> Result<Flight, Stop> {
-    let row = past.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
+    let row = past.row(&requested.call_id).cloned();
     let replaced = row.as_ref().is_some_and(|row| row.provider.is_some());
     if let Some(instead) = row.as_ref().and_then(|row| row.provider.clone()) {
         requested.name = instead;
     }
-    let call =
-        Call { asked: requested, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
-    if let Some(row) = &row
-        && let Some(outcome) = row.outcome.clone()
-    {
+    let call = past.call(position, requested);
+    let row = match row {
         // An earlier attempt settled it before the model received its outcome.
-        let over = Over::recalled(outcome, row.handled.clone(), row.duration_ms.unwrap_or(0));
-        return Ok(Flight { call, step: Step::Over(Box::new(over)) });
-    }
+        Some(row) if row.outcome.is_some() => return Ok(Flight::over(call, Over::recalled(row))),
+        row => row,
+    };
     admission::watch_repetition(&outbox.claimed, past, &call)?;
     let tried = row.as_ref().map(|row| row.tried.as_slice()).unwrap_or_default();
     let tries_of_tool = tried.iter().filter(|tried| tried.instead.is_some() == replaced).count();
-    let known_failures = row.as_ref().map_or(0, admission::known_failures);
     let sent = row.as_ref().filter(|row| row.state == ToolCallState::Sent);
-    let found = admission::callable(bodies, outbox, &call, allowed);
-    let (tool, capability) = match (found, sent) {
-        (Ok(found), _) => found,
+    let callable = match (admission::callable(bodies, outbox, &call), sent) {
+        (Ok(callable), _) => callable,
         (Err(refusal), None) => return Ok(refused(bodies, outbox, call, refusal)),
         // The tool was removed or changed after the request was sent, and the request may have had its effect.
-        (Err(_), Some(_)) => return Ok(unknown(past, outbox, call)),
+        (Err(_), Some(_)) => return unknown(past, outbox, call).await,
     };
     let remote_calls::KnownRemoteCall { handle, booked } = remote_calls::known(past, &call.asked);
     match sent {
         // A remote agent works for it: no second request is sent, and the turn waits for its end.
         Some(_) if handle.is_some() => {}
         // It passed its restrictions before it was sent. It must have been idempotent then, and be so now.
-        Some(sent) if sent.idempotent && admission::is_idempotent(&tool, &capability) => {}
+        Some(sent) if sent.idempotent && callable.is_idempotent() => {}
         // One approval permits one request with an unknown outcome. Requests that are known to have failed need none.
-        Some(sent) if restriction::may_resend(past, outbox, &call, sent.sends - known_failures)? => {}
-        Some(_) => return Ok(unknown(past, outbox, call)),
+        Some(sent) => {
+            let sends = sent.sends - admission::known_failures(sent);
+            if let Ruling::Deny(_) = policy::may(past, outbox, Act::Resend(&call, sends)).await? {
+                return unknown(past, outbox, call).await;
+            }
+        }
         None => {
-            if let Checked::Denied(refusal) = restriction::before(
-                past,
-                outbox,
-                &call,
-                &capability,
-                admission::is_declared_idempotent(&tool, &capability),
-            )? {
+            if let Ruling::Deny(refusal) = admission::unrestricted(past, outbox, &call, &callable).await? {
                 return Ok(refused(bodies, outbox, call, refusal));
             }
         }
     }
     let tries = u32::try_from(tries_of_tool).unwrap_or(u32::MAX);
-    let ready = Ready {
-        tool,
-        capability,
-        tries,
-        replaced,
-        passage: Passage::Free,
-        set_aside: 0,
-        booked,
-        handle,
-        doubtful: sent.is_some() || tries_of_tool > 0,
-        continues: false,
-        in_round: false,
-    };
-    Ok(Flight { call, step: Step::Ready(Box::new(ready)) })
+    let doubtful = sent.is_some() || tries_of_tool > 0;
+    Ok(Flight::ready(call, Ready { tries, replaced, booked, handle, doubtful, ..Ready::new(callable) }))
 }
 
 /// Journals a call that is refused before it runs. The model receives the refusal in the order of its requests.
@@ -297,10 +179,8 @@ fn refused(bodies: &Bodies, outbox: &mut Outbox, mut call: Call, refusal: ToolOu
             Remedy::Again(_) | Remedy::Instead(_) => (refusal, None),
         },
     };
-    journal::plan(outbox, &mut call, false);
-    let over = Over { outcome, handled, duration_ms: 0, ending: Ending::Refused };
-    over.note(outbox, &call, false);
-    Flight { call, step: Step::Over(Box::new(over)) }
+    let over = Over::refused(outbox, &mut call, CallResult { outcome, handled, duration_ms: 0 }, false);
+    Flight::over(call, over)
 }
 
 /// The outcome for the model of a call that may have had its effect and may not be repeated.
@@ -309,10 +189,11 @@ const UNKNOWN: &str =
 
 /// Ends a call that was sent before a crash and may not be repeated: the model learns that its outcome is
 /// unknown.
-fn unknown(past: &TurnHistory, outbox: &mut Outbox, call: Call) -> Flight {
-    let outcome = ToolOutcome::failed(FailureKind::Tool.code(), UNKNOWN);
-    let over = Over::made(past, outbox, &call, &Capability::named(call.asked.name.clone()), outcome, None, 0);
-    Flight { call, step: Step::Over(Box::new(over)) }
+async fn unknown(past: &TurnHistory, outbox: &mut Outbox, call: Call) -> Result<Flight, Stop> {
+    let outcome = ToolOutcome::failed(FailureKind::Tool, UNKNOWN);
+    let own = Capability::named(call.asked.name.clone());
+    let over = Over::made(past, outbox, &call, &own, outcome.into()).await?;
+    Ok(Flight::over(call, over))
 }
 
 /// Asks the circuit breaker of each call's tool for permission. A refused call gets its fallback or its end.
@@ -327,24 +208,24 @@ async fn admit(
             if ready.continues || !ready.in_round {
                 break;
             }
-            let passage = circuit::pass(outbox, &ready.tool, &ready.capability).await?;
-            ready.passage = passage;
-            let Passage::Refused { until } = passage else { break };
+            ready.passage = circuit::pass(outbox, &ready.callable).await?;
+            let Passage::Refused { until } = ready.passage else { break };
             let outcome = circuit::open(&outbox.claimed, &flight.call, until);
             let failed = FailedCall { tries: ready.tries, repeatable: false, replaced: ready.replaced };
-            match remedy(&outbox.claimed.agent.errors, &ready.capability.errors, outcome.clone(), failed) {
+            let (errors, own) = (&outbox.claimed.agent.errors, &ready.callable.capability.errors);
+            match remedy(errors, own, outcome.clone(), failed) {
                 Remedy::Instead(name) => {
                     abandon(outbox, &flight.call, ready);
-                    replace(past, bodies, outbox, flight, name, &outcome, 0)?;
+                    replace(past, bodies, outbox, flight, Failed { outcome, duration_ms: 0, instead: name })
+                        .await?;
                     // The loop then asks for the fallback, whose breaker may be open as well. The barrier stands between,
                     // because one write may change a row of the journal only once.
                     outbox.barrier().await?;
                 }
                 Remedy::End(outcome, handled) => {
                     abandon(outbox, &flight.call, ready);
-                    journal::plan(outbox, &mut flight.call, false);
-                    let over = Over { outcome, handled, duration_ms: 0, ending: Ending::Refused };
-                    over.note(outbox, &flight.call, false);
+                    let result = CallResult { outcome, handled, duration_ms: 0 };
+                    let over = Over::refused(outbox, &mut flight.call, result, false);
                     flight.step = Step::Over(Box::new(over));
                 }
                 Remedy::Again(_) => break,
@@ -372,12 +253,42 @@ async fn send(outbox: &mut Outbox, flights: &mut [Flight]) -> Result<(), Stop> {
         if std::mem::take(&mut ready.continues) {
             continue;
         }
-        let idempotent = admission::is_idempotent(&ready.tool, &ready.capability);
         let is_first = ready.tries == 0 && ready.handle.is_none();
-        journal::record_sent(outbox, &mut flight.call, idempotent, is_first);
-        remote_calls::record_sent(outbox, &flight.call.asked.call_id, &ready.tool, ready.handle.as_ref());
+        journal::record_sent(outbox, &mut flight.call, ready.callable.is_idempotent(), is_first);
+        let tool = &ready.callable.tool;
+        remote_calls::record_sent(outbox, &flight.call.asked.call_id, tool, ready.handle.as_ref());
     }
     pay::barrier(outbox, leaving, aside).await
+}
+
+/// Runs the calls of the round. A round of remote calls alone needs no slot of this worker. It keeps the slot if too many
+/// such rounds wait already, and the worker claims no more jobs than it has slots.
+async fn outside_if_remote(
+    past: &TurnHistory,
+    outbox: &Outbox,
+    flights: &[Flight],
+    outside: &mut Option<OwnedSemaphorePermit>,
+) -> Result<Vec<(usize, Made)>, Stop> {
+    let slot = &outbox.claimed.slot;
+    if outside.is_none() && flights.iter().all(Flight::is_remote) {
+        *outside = outbox.claimed.deps.toolbox.room_outside();
+    }
+    if outside.is_some() {
+        slot.release();
+    }
+    let returned = invoke(&outbox.claimed, past, outbox.secured()?, flights).await;
+    let only_begun = returned.iter().all(|(_, made)| matches!(made.news, Some(News::Begun(_))));
+    // The turn takes a slot again, unless its remote agents have only begun to work.
+    tokio::select! {
+        () = slot.take_again(), if !only_begun => {}
+        () = std::future::ready(()), if only_begun => {}
+        // A draining worker waits for no slot: the outcomes become durable without one.
+        () = outbox.draining.cancelled() => {}
+    }
+    if slot.is_taken() {
+        *outside = None;
+    }
+    Ok(returned)
 }
 
 /// Runs the calls of the round; returns each result with the index of its flight.
@@ -390,22 +301,12 @@ async fn invoke(
     let in_round = flights.iter().enumerate().filter(|(_, flight)| flight.is_in_round());
     let calls = in_round.filter_map(|(at, flight)| {
         let Step::Ready(ready) = &flight.step else { return None };
-        let call = &flight.call.asked.call_id;
-        let remote = RemotePart { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
-        Some(async move {
-            (
-                at,
-                send::try_once(
-                    claimed,
-                    past,
-                    secured,
-                    &flight.call,
-                    (&ready.tool, &ready.capability),
-                    remote,
-                )
-                .await,
-            )
-        })
+        let peer = || {
+            let call = &flight.call.asked.call_id;
+            remote_calls::peer_request(claimed, past, call, ready.set_aside, ready.handle.as_ref())
+        };
+        let peer = ready.callable.tool.tokens().is_some().then(peer);
+        Some(async move { (at, send::try_once(claimed, secured, &flight.call, &ready.callable, peer).await) })
     });
     futures::future::join_all(calls).await
 }
@@ -419,19 +320,17 @@ async fn judge(
     outbox: &mut Outbox,
     flights: &mut [Flight],
     returned: Vec<(usize, Made)>,
-    successes: &mut Vec<Success>,
 ) -> Result<Option<Duration>, Stop> {
     let (mut wait, mut stop) = (None, None);
     for (at, mut made) in returned {
         let Some(flight) = flights.get_mut(at) else { continue };
         let files = std::mem::take(&mut made.artifacts);
-        let files = match artifacts::admit(past, outbox, &flight.call, &mut made.outcome, files).await {
-            Ok(files) => files,
+        match artifacts::admit(past, outbox, &flight.call, &mut made.outcome, files).await {
+            Ok(files) => made.artifacts = files,
             Err(refused) => {
                 stop.get_or_insert(refused);
-                Vec::new()
             }
-        };
+        }
         made.outcome = outbox.screen_outcome(&flight.call.asked.name, made.outcome);
         let Step::Ready(ready) = &mut flight.step else { continue };
         let begun = matches!(made.news, Some(News::Begun(_)));
@@ -439,7 +338,7 @@ async fn judge(
         ready.booked = ready.booked.max(made.tokens);
         match made.news.take() {
             Some(News::Begun(handle)) => {
-                remote_calls::begun(past, outbox, &flight.call, &ready.tool, &handle);
+                remote_calls::begun(past, outbox, &flight.call, &ready.callable.tool, &handle);
                 (ready.handle, ready.continues) = (Some(handle), true);
                 wait = wait.max(Some(Duration::ZERO));
                 continue;
@@ -453,62 +352,87 @@ async fn judge(
             Some(News::Asks(requested)) => made.outcome = remote_calls::unasked(&requested),
             None => {}
         }
-        ready.doubtful |= made.fate == Fate::Unknown;
-        let repeatable = may_repeat(ready, made.fate);
-        if let (Fate::Unknown, false, ToolOutcome::Error { message, .. }) =
-            (made.fate, repeatable, &mut made.outcome)
-        {
-            *message = format!("{message}; {UNKNOWN}");
-        }
-        let is_open =
-            circuit::count(outbox, (&ready.tool, &ready.capability), ready.passage, &made, successes).await?;
-        // While the breaker is open another try would be refused: all tries count as used.
-        let tries = if is_open { u32::MAX - 1 } else { ready.tries };
-        let failed = FailedCall { tries, repeatable, replaced: ready.replaced };
-        match remedy(&outbox.claimed.agent.errors, &ready.capability.errors, made.outcome.clone(), failed) {
-            Remedy::Again(wait_ms) => {
-                ready.tries += 1;
-                let replaced = ready.replaced.then(|| flight.call.asked.name.clone());
-                tries::tried(outbox, &flight.call, &made.outcome, made.duration_ms, replaced, None);
-                tries::retrying(
-                    outbox,
-                    &flight.call,
-                    &made.outcome,
-                    json!({"retry": ready.tries, "delay_ms": wait_ms}),
-                );
-                flight.call.journalled = Some(ToolCallState::Planned);
-                wait = wait.max(Some(Duration::from_millis(wait_ms)));
+        match conclude(past, bodies, outbox, flight, made).await? {
+            Next::Round(pause) => wait = wait.max(Some(pause)),
+            Next::Parked(parked) => {
+                stop.get_or_insert(parked);
             }
-            Remedy::Instead(name) => {
-                remote_calls::over(outbox, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
-                if let Err(parked) =
-                    replace(past, bodies, outbox, flight, name, &made.outcome, made.duration_ms)
-                {
-                    stop.get_or_insert(parked);
-                }
-                wait = wait.max(Some(Duration::ZERO));
-            }
-            Remedy::End(outcome, handled) => {
-                let capability = ready.capability.clone();
-                remote_calls::over(outbox, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
-                let over =
-                    Over::made(past, outbox, &flight.call, &capability, outcome, handled, made.duration_ms);
-                artifacts::keep(outbox, &flight.call, &over, files);
-                flight.step = Step::Over(Box::new(over));
-            }
+            Next::Over => {}
         }
     }
     stop.map_or(Ok(wait), Err)
+}
+
+/// The step of a call after a try.
+enum Next {
+    /// Another try, after this delay.
+    Round(Duration),
+    /// The wait for a reviewer, who has to approve its fallback.
+    Parked(Stop),
+    /// None.
+    Over,
+}
+
+/// Decides about a try that has an outcome: the call runs again, its fallback runs, or it is over.
+async fn conclude(
+    past: &TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    flight: &mut Flight,
+    mut made: Made,
+) -> Result<Next, Stop> {
+    let Step::Ready(ready) = &mut flight.step else { return Ok(Next::Over) };
+    ready.doubtful |= made.fate == Fate::Unknown;
+    let repeatable = may_repeat(ready, made.fate);
+    if let (Fate::Unknown, false, ToolOutcome::Error { message, .. }) =
+        (made.fate, repeatable, &mut made.outcome)
+    {
+        *message = format!("{message}; {UNKNOWN}");
+    }
+    let (is_open, success) = circuit::count(outbox, &ready.callable, ready.passage, &made).await?;
+    flight.success = success;
+    // While the breaker is open another try would be refused: all tries count as used.
+    let tries = if is_open { u32::MAX - 1 } else { ready.tries };
+    let failed = FailedCall { tries, repeatable, replaced: ready.replaced };
+    let (errors, own) = (&outbox.claimed.agent.errors, &ready.callable.capability.errors);
+    let (call_id, duration_ms) = (&flight.call.asked.call_id, made.duration_ms);
+    let is_ended = ended(ready, &made);
+    match remedy(errors, own, made.outcome.clone(), failed) {
+        Remedy::Again(delay_ms) => {
+            ready.tries += 1;
+            let fallback = ready.replaced.then(|| flight.call.asked.name.clone());
+            let next = NextTry::Again { retry: ready.tries, delay_ms, fallback };
+            tries::record(outbox, &flight.call, &made.outcome, duration_ms, next);
+            flight.call.journalled = Some(ToolCallState::Planned);
+            Ok(Next::Round(Duration::from_millis(delay_ms)))
+        }
+        Remedy::Instead(instead) => {
+            remote_calls::over(outbox, call_id, &ready.callable.tool, is_ended);
+            let failed = Failed { outcome: made.outcome, duration_ms, instead };
+            match replace(past, bodies, outbox, flight, failed).await {
+                Ok(()) => Ok(Next::Round(Duration::ZERO)),
+                Err(parked) => Ok(Next::Parked(parked)),
+            }
+        }
+        Remedy::End(outcome, handled) => {
+            remote_calls::over(outbox, call_id, &ready.callable.tool, is_ended);
+            let result = CallResult { outcome, handled, duration_ms };
+            let over = Over::made(past, outbox, &flight.call, &ready.callable.capability, result).await?;
+            artifacts::keep(outbox, &flight.call, &over, made.artifacts);
+            flight.step = Step::Over(Box::new(over));
+            Ok(Next::Over)
+        }
+    }
 }
 
 /// Returns true if the call may be sent once more. A request without effect always may. After an error that the tool
 /// reported, the tool has to be idempotent, or the manifest to have a `retry_policy` for it. After an unknown outcome, the
 /// tool has to be idempotent.
 fn may_repeat(ready: &Ready, fate: Fate) -> bool {
-    let idempotent = ready.handle.is_some() || admission::is_idempotent(&ready.tool, &ready.capability);
+    let idempotent = ready.handle.is_some() || ready.callable.is_idempotent();
     match fate {
         Fate::Undone => true,
-        Fate::Answered => idempotent || ready.capability.errors.retry.is_some(),
+        Fate::Answered => idempotent || ready.callable.capability.errors.retry.is_some(),
         Fate::Unknown => idempotent,
     }
 }
@@ -521,72 +445,69 @@ fn ended(ready: &Ready, made: &Made) -> bool {
 /// Cancels the remote work of a call that is neither repeated nor waited for.
 fn abandon(outbox: &mut Outbox, call: &Call, ready: &Ready) {
     if ready.doubtful || ready.handle.is_some() {
-        remote_calls::over(outbox, &call.asked.call_id, &ready.tool, false);
+        remote_calls::over(outbox, &call.asked.call_id, &ready.callable.tool, false);
     }
 }
 
-/// Replaces the tool of a failed call by the fallback that a handler names. The checks of the fallback apply: arguments,
-/// restrictions and reviews.
+/// A failed try of a call, and the fallback that a handler names for it.
+struct Failed {
+    outcome: ToolOutcome,
+    duration_ms: i64,
+    instead: String,
+}
+
+/// Replaces the tool of a failed call by its fallback. The checks of the fallback apply: arguments, restrictions and
+/// reviews.
 ///
 /// # Errors
 /// [`Stop::Park`] when a reviewer has to approve the fallback; the replacement is recorded before.
-fn replace(
+async fn replace(
     past: &TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     flight: &mut Flight,
-    name: String,
-    failed: &ToolOutcome,
-    duration_ms: i64,
+    Failed { outcome, duration_ms, instead }: Failed,
 ) -> Result<(), Stop> {
     journal::plan(outbox, &mut flight.call, false);
-    let requested = RequestedCall { name: name.clone(), ..flight.call.asked.clone() };
-    let other = Call {
-        asked: requested,
+    let mut other = Call {
+        asked: RequestedCall { name: instead.clone(), ..flight.call.asked.clone() },
         position: flight.call.position,
         journalled: Some(ToolCallState::Planned),
         stub_of: None,
     };
-    let Ok((tool, capability)) = admission::callable(bodies, outbox, &other, true) else {
+    let Ok(callable) = admission::callable(bodies, outbox, &other) else {
         // The fallback does not accept this call, so the model receives the failure of the requested tool.
         let own = Capability::named(flight.call.asked.name.clone());
-        let over = Over::made(past, outbox, &flight.call, &own, failed.clone(), None, duration_ms);
+        let result = CallResult { outcome, handled: None, duration_ms };
+        let over = Over::made(past, outbox, &flight.call, &own, result).await?;
         flight.step = Step::Over(Box::new(over));
         return Ok(());
     };
-    let declared = admission::is_declared_idempotent(&tool, &capability);
-    let checked = restriction::before(past, outbox, &other, &capability, declared);
-    if let Ok(Checked::Denied(outcome)) = checked {
-        let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
-        over.note(outbox, &other, false);
-        *flight = Flight { call: other, step: Step::Over(Box::new(over)) };
-        return Ok(());
-    }
-    tries::tried(outbox, &flight.call, failed, duration_ms, None, Some(name.clone()));
-    tries::retrying(outbox, &flight.call, failed, json!({"instead": name}));
-    let ready = Ready {
-        tool,
-        capability,
-        tries: 0,
-        replaced: true,
-        passage: Passage::Free,
-        set_aside: 0,
-        booked: 0,
-        handle: None,
-        doubtful: false,
-        continues: false,
-        in_round: true,
+    let (step, parked) = match admission::unrestricted(past, outbox, &other, &callable).await {
+        Ok(Ruling::Deny(refusal)) => {
+            (Step::Over(Box::new(Over::refused(outbox, &mut other, refusal, false))), Ok(()))
+        }
+        ruling => {
+            tries::record(outbox, &flight.call, &outcome, duration_ms, NextTry::Instead(instead));
+            let ready = Ready { replaced: true, in_round: true, ..Ready::new(callable) };
+            (Step::Ready(Box::new(ready)), ruling.map(drop))
+        }
     };
-    *flight = Flight { call: other, step: Step::Ready(Box::new(ready)) };
-    checked.map(|_| ())
+    (flight.call, flight.step) = (other, step);
+    parked
 }
 
 /// Delivers outcomes to the model in the order of its requests, up to the first call that still runs.
-fn deliver_in_order(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
+async fn deliver_in_order(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    flights: &mut [Flight],
+) -> Result<(), Stop> {
     for flight in flights {
         match std::mem::replace(&mut flight.step, Step::Returned) {
             Step::Returned => {}
-            Step::Over(over) => deliver(turn, &flight.call, *over)?,
+            Step::Over(over) => deliver(past, bodies, outbox, &flight.call, *over).await?,
             ready @ Step::Ready(_) => {
                 flight.step = ready;
                 return Ok(());

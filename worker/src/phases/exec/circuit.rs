@@ -2,39 +2,32 @@
 //! it.
 
 use super::send::Made;
-use crate::breakers::Success;
+use crate::breakers::{Circuit, Success};
+use crate::phases::circuit;
 use crate::state::journal::Call;
+use crate::state::tools::Callable;
 use crate::state::{Claimed, Outbox, Stop};
-use crate::tool::Tool;
 use serde_json::json;
-use std::sync::Arc;
-use turnstone_domain::agent::Capability;
-use turnstone_domain::agent::errors::Breaker;
+use turnstone_domain::Timestamp;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{EventName, Timestamp};
 use turnstone_store::breakers::{BreakerKey, Passage};
 
 /// Returns the breaker of a tool. The document's rule for the tool overrides that of the configuration, which
 /// overrides the document's rule for all tools.
-fn breaker(claimed: &Claimed, tool: &Arc<dyn Tool>, capability: &Capability) -> (BreakerKey, Breaker) {
+fn breaker(claimed: &Claimed, Callable { tool, capability }: &Callable) -> Circuit {
     let own = capability.errors.breaker.or_else(|| tool.breaker());
-    let rule = own.unwrap_or(claimed.agent.errors.breaker);
-    (BreakerKey::tool(&claimed.agent.name, &capability.name), rule)
+    let key = BreakerKey::tool(&claimed.agent.name, &capability.name);
+    Circuit { key, rule: own.unwrap_or(claimed.agent.errors.breaker) }
 }
 
 /// Asks for permission to call a tool.
 ///
 /// # Errors
 /// As [`Outbox::secure`].
-pub async fn pass(
-    outbox: &mut Outbox,
-    tool: &Arc<dyn Tool>,
-    capability: &Capability,
-) -> Result<Passage, Stop> {
+pub async fn pass(outbox: &mut Outbox, callable: &Callable) -> Result<Passage, Stop> {
     outbox.secure().await?;
-    let ((key, rule), deps) = (breaker(&outbox.claimed, tool, capability), &outbox.claimed.deps);
-    Ok(deps.breakers.pass(outbox.secured()?, &*deps.clock, (&key, &rule), &outbox.lease).await)
+    circuit::pass(outbox, &breaker(&outbox.claimed, callable)).await
 }
 
 /// Returns the refusal of an open breaker.
@@ -45,43 +38,35 @@ pub fn open(claimed: &Claimed, call: &Call, until: Timestamp) -> ToolOutcome {
         until.to_rfc3339()
     );
     let wait_ms = u64::try_from(until.since(claimed.deps.clock.now())).unwrap_or(0);
-    ToolOutcome::refused(FailureKind::CircuitOpen.code(), text).retry_after(Some(wait_ms))
+    ToolOutcome::refused(FailureKind::CircuitOpen, text).retry_after(Some(wait_ms))
 }
 
-/// Counts the outcome of a call at its breaker; returns true when a failure opened it. `successes` collects
-/// what the store must learn, until the barrier.
+/// Counts the outcome of a call at its breaker. Returns true when a failure opened it, and the success that the store
+/// must learn of after the barrier.
 ///
 /// # Errors
 /// As [`Outbox::secure`].
 pub async fn count(
     outbox: &mut Outbox,
-    (tool, capability): (&Arc<dyn Tool>, &Capability),
+    callable: &Callable,
     passage: Passage,
     made: &Made,
-    successes: &mut Vec<Success>,
-) -> Result<bool, Stop> {
-    let (key, rule) = breaker(&outbox.claimed, tool, capability);
+) -> Result<(bool, Option<Success>), Stop> {
+    let breaker = breaker(&outbox.claimed, callable);
     if !made.counts && made.outcome.was_invoked() {
-        successes.extend(outbox.claimed.deps.breakers.succeeded(key, rule, &outbox.claimed.job.id, passage));
-        return Ok(false);
+        let claimed = &outbox.claimed;
+        return Ok((false, claimed.deps.breakers.succeeded(breaker, &claimed.job.id, passage)));
     }
     if !made.counts && passage != Passage::Trial {
-        return Ok(false);
+        return Ok((false, None));
     }
     // Calls beside it may have been paid for.
     outbox.secure().await?;
-    let (deps, secured) = (&outbox.claimed.deps, outbox.secured()?);
     if !made.counts {
-        deps.breakers.not_made(secured, &*deps.clock, (&key, &rule), &outbox.claimed.job.id).await;
-        return Ok(false);
+        circuit::not_made(outbox, &breaker, passage).await?;
+        return Ok((false, None));
     }
-    let failed = deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &outbox.claimed.job.id).await;
-    let Some(until) = failed else { return Ok(false) };
-    if deps.breakers.is_new(&key) {
-        tracing::warn!(breaker = key.name(), next_try = until.to_rfc3339(), "circuit breaker opened");
-    }
-    outbox.event(EventName::BreakerOpened, json!({"tool": capability.name, "until": until.to_rfc3339()}));
-    Ok(true)
+    Ok((circuit::failed(outbox, &breaker, json!({"tool": callable.capability.name})).await?, None))
 }
 
 /// Reports successes to the store.
@@ -93,13 +78,5 @@ pub async fn learn(outbox: &mut Outbox, successes: Vec<Success>) -> Result<(), S
         return Ok(());
     }
     outbox.secure().await?;
-    for success in successes {
-        outbox
-            .claimed
-            .deps
-            .breakers
-            .store_success(outbox.secured()?, &*outbox.claimed.deps.clock, success)
-            .await;
-    }
-    Ok(())
+    circuit::report(outbox, successes).await
 }

@@ -3,33 +3,32 @@
 //! The store begins and ends a child's engagement and wakes the parent. This module decides which agent
 //! receives which request, and what happens to the outcome.
 
-use super::admission::{self, MAX_CALLS};
-use super::context;
 use super::delegate_failure::{self, Aftermath};
-use super::tool_outcome::{self, Ending, Over, deliver};
-use crate::policy::restriction::{self, Checked};
-use crate::state::journal::{self, Call};
-use crate::state::{Bodies, Claimed, Outbox, Stop, Turn, TurnHistory, trace};
+use super::tool_outcome::{self, Over, deliver};
+use super::{admission, context, stub};
+use crate::policy::{self, Act, Ruling};
+use crate::state::journal::{self, Call, CallResult};
+use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory, trace};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
-use turnstone_domain::tool_call::{Handled, ToolCall, ToolCallState, ToolOutcome};
+use turnstone_domain::tool_call::{ToolCallState, ToolOutcome};
 use turnstone_domain::{AgentDefinition, EngagementId, JobId, NewChild, RawJson, Wait};
 use turnstone_store::Delegated;
 
 /// The next step of a call.
 enum Next {
-    /// None: the model has received the outcome.
-    Returned,
+    /// The model receives an outcome that the journal holds, or a refusal.
+    Deliver(Over),
     /// Wait: an agent works for it.
     Wait,
     /// Ask this agent.
     Ask(Arc<AgentDefinition>),
-    /// Record this outcome, the effect of a handler, and the duration in milliseconds.
-    Outcome(ToolOutcome, Option<Handled>, i64),
+    /// Record this result.
+    Record(CallResult),
 }
 
 /// Returns true if a call is answered by an agent.
@@ -38,36 +37,34 @@ pub fn is_one(claimed: &Claimed, past: &TurnHistory, requested: &RequestedCall) 
         || past.delegations.iter().any(|done| done.call_id == requested.call_id)
 }
 
-/// Runs the call at `position` among those that the model asked for.
+/// Runs a call, one of those that the model requested.
 ///
 /// # Errors
 /// [`Stop::Park`] while another agent or a reviewer works for it.
-pub async fn run(turn: &mut Turn, position: usize, requested: &[RequestedCall]) -> Result<(), Stop> {
-    let mut call = call_at(&turn.past, position, requested);
-    match next(turn, &mut call)? {
-        Next::Returned => Ok(()),
-        Next::Wait => Err(Stop::Park(Box::new(Wait::Children(Vec::new())))),
+pub async fn run(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    mut call: Call,
+    requested: &[RequestedCall],
+) -> Result<(), Stop> {
+    match next(past, bodies, outbox, &mut call).await? {
+        Next::Deliver(over) => deliver(past, bodies, outbox, &call, over).await,
+        Next::Wait => Err(Wait::Children(Vec::new()).into()),
         Next::Ask(agent) => {
-            context::look(&turn.outbox.claimed, &mut turn.past, &requested[position..]).await?;
-            let mut children = vec![begin(&turn.past, &mut turn.outbox, &mut call, &agent)];
-            if mode(&turn.outbox.claimed, &call) == DelegationMode::Parallel {
-                children.extend(others(
-                    &mut turn.past,
-                    &mut turn.bodies,
-                    &mut turn.outbox,
-                    position,
-                    requested,
-                )?);
+            context::look(&outbox.claimed, past, &requested[call.position..]).await?;
+            let mut children = vec![begin(past, outbox, &mut call, &agent)];
+            if mode(&outbox.claimed, &call) == DelegationMode::Parallel {
+                children.extend(others(past, bodies, outbox, call.position, requested)?);
             }
-            Err(Stop::Park(Box::new(Wait::Children(children))))
+            Err(Wait::Children(children).into())
         }
-        Next::Outcome(outcome, handled, duration_ms) => {
-            let capability = capability(&turn.outbox.claimed, &call);
-            let outcome = turn.outbox.screen_outcome(&call.asked.name, outcome);
-            let over =
-                Over::made(&turn.past, &mut turn.outbox, &call, &capability, outcome, handled, duration_ms);
-            deliver(turn, &call, over)?;
-            turn.outbox.barrier().await
+        Next::Record(mut result) => {
+            let capability = capability(&outbox.claimed, &call);
+            result.outcome = outbox.screen_outcome(&call.asked.name, result.outcome);
+            let over = Over::made(past, outbox, &call, &capability, result).await?;
+            deliver(past, bodies, outbox, &call, over).await?;
+            outbox.barrier().await
         }
     }
 }
@@ -81,60 +78,61 @@ pub async fn repeat(
     past: &mut TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
-    row: &ToolCall,
-    requested: RequestedCall,
+    mut call: Call,
 ) -> Result<String, Stop> {
-    let position = usize::try_from(row.position).unwrap_or_default();
-    let mut call = Call { asked: requested, position, journalled: Some(row.state), stub_of: None };
     let capability = capability(&outbox.claimed, &call);
-    let last = tries(past, &call).pop().filter(|_| row.state == ToolCallState::Sent);
-    if let Some(last) = last {
-        let duration_ms = last.ended_at.map_or(0, |at| at.since(last.started_at).max(0));
-        let outcome = match last.state {
-            DelegationState::Open => return Err(Stop::Park(Box::new(Wait::Children(Vec::new())))),
-            DelegationState::Success => ToolOutcome::Success { output: outputs(&last) },
-            DelegationState::Error | DelegationState::Timeout => delegate_failure::failure(&last),
-        };
-        return Ok(tool_outcome::known_again(past, outbox, &call, &capability, outcome, duration_ms));
+    if call.journalled == Some(ToolCallState::Sent)
+        && let Some(last) = tries(past, &call).pop()
+    {
+        let Some(outcome) = ended(&last) else { return Err(Wait::Children(Vec::new()).into()) };
+        let result = CallResult { outcome, handled: None, duration_ms: duration_ms(&last) };
+        return tool_outcome::known_again(past, outbox, &call, &capability, result).await;
     }
     let agent = match free(&outbox.claimed, bodies, &call, true) {
         Ok(agent) => agent,
-        Err(refusal) => return Ok(tool_outcome::refused_again(outbox, &call, &refusal)),
+        Err(refusal) => return Ok(tool_outcome::refused_again(outbox, &call, refusal)),
     };
-    if let Checked::Denied(refusal) = restriction::before(past, outbox, &call, &capability, false)? {
-        return Ok(tool_outcome::refused_again(outbox, &call, &refusal));
+    if let Ruling::Deny(refusal) = unrestricted(past, outbox, &call, &capability).await? {
+        return Ok(tool_outcome::refused_again(outbox, &call, refusal));
     }
     context::look(&outbox.claimed, past, std::slice::from_ref(&call.asked)).await?;
     let child = NewChild { mode: DelegationMode::Supervisor, ..begin(past, outbox, &mut call, &agent) };
-    Err(Stop::Park(Box::new(Wait::Children(vec![child]))))
+    Err(Wait::Children(vec![child]).into())
+}
+
+/// Checks the restrictions of a call. No agent may be asked twice without a decision.
+async fn unrestricted(
+    past: &TurnHistory,
+    outbox: &mut Outbox,
+    call: &Call,
+    capability: &Capability,
+) -> Result<Ruling, Stop> {
+    policy::may(past, outbox, Act::Call { call, capability, idempotent: false }).await
 }
 
 /// Returns the answer of the agent that took over control in this turn, if there is one.
 pub fn handed_over(claimed: &Claimed, past: &TurnHistory) -> Option<Value> {
     let answer = past.conversation.answer()?;
-    if let Some(recorded) = super::stub::handed_over(claimed, past, &answer.tool_calls) {
+    if let Some((_, recorded)) = stub::handover(claimed, past, &answer.tool_calls) {
         return Some(recorded);
     }
-    let done = answer.tool_calls.iter().find_map(|requested| handover(past, requested))?;
-    Some(done.result.as_ref().and_then(|result| result.parse().ok()).unwrap_or_default())
+    Some(result(answer.tool_calls.iter().find_map(|requested| handover(past, requested))?))
 }
 
 /// Returns the agent that took over control in this turn, if it is registered here.
 pub fn took_over(claimed: &Claimed, past: &TurnHistory) -> Option<Arc<AgentDefinition>> {
-    let answer = past.conversation.answer()?;
+    let requested = &past.conversation.answer()?.tool_calls;
     let known = claimed.delegates.as_ref()?;
-    let requested = answer.tool_calls.iter();
-    let name = match super::stub::handed_over_by(claimed, past, &answer.tool_calls) {
-        Some(call) => known
-            .get(&requested.clone().find(|requested| requested.call_id == call)?.name)?
-            .agent
-            .name
-            .clone(),
-        None => requested.clone().find_map(|requested| handover(past, requested))?.agent.clone(),
+    let name = match stub::handover(claimed, past, requested) {
+        Some((call, _)) => {
+            let requested = requested.iter().find(|requested| requested.call_id == call)?;
+            &known.get(&requested.name)?.agent.name
+        }
+        None => &requested.iter().find_map(|requested| handover(past, requested))?.agent,
     };
     let mut agents =
         known.values().flat_map(|delegate| std::iter::once(&delegate.agent).chain(&delegate.fallback));
-    agents.find(|agent| agent.name == name).map(Arc::clone)
+    agents.find(|agent| agent.name == *name).map(Arc::clone)
 }
 
 fn handover<'t>(past: &'t TurnHistory, requested: &RequestedCall) -> Option<&'t Delegated> {
@@ -144,12 +142,6 @@ fn handover<'t>(past: &'t TurnHistory, requested: &RequestedCall) -> Option<&'t 
             && done.state == DelegationState::Success
     };
     past.delegations.iter().rev().find(over)
-}
-
-fn call_at(past: &TurnHistory, position: usize, requested: &[RequestedCall]) -> Call {
-    let requested = requested[position].clone();
-    let row = past.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
-    Call { journalled: row.map(|row| row.state), asked: requested, position, stub_of: None }
 }
 
 fn capability(claimed: &Claimed, call: &Call) -> Capability {
@@ -174,51 +166,39 @@ fn tries(past: &TurnHistory, call: &Call) -> Vec<Delegated> {
     past.delegations.iter().filter(|done| done.call_id == call.asked.call_id).cloned().collect()
 }
 
-fn next(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
-    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == call.asked.call_id).cloned();
-    if let Some((outcome, row)) = row.and_then(|row| Some((row.outcome.clone()?, row))) {
-        deliver(turn, call, Over::recalled(outcome, row.handled, row.duration_ms.unwrap_or(0)))?;
-        return Ok(Next::Returned);
+async fn next(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    call: &mut Call,
+) -> Result<Next, Stop> {
+    let row = past.row(&call.asked.call_id);
+    if let Some(row) = row.filter(|row| row.outcome.is_some()) {
+        return Ok(Next::Deliver(Over::recalled(row.clone())));
     }
-    let tries = tries(&turn.past, call);
-    let again = call.journalled == Some(ToolCallState::Planned) && row_again(&turn.past, call);
-    match tries.last() {
-        None => first(turn, call),
-        Some(last) if again && last.state != DelegationState::Open => {
-            match askable(&turn.past, &mut turn.bodies, &turn.outbox, call) {
-                Ok(agent) => Ok(Next::Ask(agent)),
-                Err(refusal) => refused(turn, call, refusal),
+    // A repetition of this call was requested and has not happened yet.
+    let again = row.is_some_and(|row| row.again && row.state == ToolCallState::Planned);
+    let tries = tries(past, call);
+    let is_first = match tries.last() {
+        None => true,
+        Some(last) if again && last.state != DelegationState::Open => false,
+        Some(last) => return after(past, outbox, call, &tries, last),
+    };
+    if is_first {
+        admission::watch_repetition(&outbox.claimed, past, call)?;
+    }
+    let refusal = match askable(past, bodies, outbox, call) {
+        Ok(agent) if !is_first => return Ok(Next::Ask(agent)),
+        Ok(agent) => {
+            let capability = capability(&outbox.claimed, call);
+            match unrestricted(past, outbox, call, &capability).await? {
+                Ruling::Deny(refusal) => refusal,
+                Ruling::Allow | Ruling::Review => return Ok(Next::Ask(agent)),
             }
         }
-        Some(last) => after(&turn.past, &mut turn.outbox, call, &tries, last),
-    }
-}
-
-/// Returns true if a repetition of this call was requested and has not happened yet.
-fn row_again(past: &TurnHistory, call: &Call) -> bool {
-    past.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id && row.again)
-}
-
-/// Returns the next step of a call before its first delegation.
-fn first(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
-    admission::watch_repetition(&turn.outbox.claimed, &mut turn.past, call)?;
-    let agent = match askable(&turn.past, &mut turn.bodies, &turn.outbox, call) {
-        Ok(agent) => agent,
-        Err(refusal) => return refused(turn, call, refusal),
+        Err(refusal) => refusal,
     };
-    let capability = capability(&turn.outbox.claimed, call);
-    match restriction::before(&turn.past, &mut turn.outbox, call, &capability, false)? {
-        Checked::Passed => Ok(Next::Ask(agent)),
-        Checked::Denied(refusal) => refused(turn, call, refusal),
-    }
-}
-
-fn refused(turn: &mut Turn, call: &mut Call, outcome: ToolOutcome) -> Result<Next, Stop> {
-    journal::plan(&mut turn.outbox, call, false);
-    let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
-    over.note(&mut turn.outbox, call, false);
-    deliver(turn, call, over)?;
-    Ok(Next::Returned)
+    Ok(Next::Deliver(Over::refused(outbox, call, refusal, false)))
 }
 
 /// Returns the agent to ask, or the refusal.
@@ -228,15 +208,10 @@ fn askable(
     outbox: &Outbox,
     call: &Call,
 ) -> Result<Arc<AgentDefinition>, ToolOutcome> {
-    if call.position >= MAX_CALLS {
-        return Err(ToolOutcome::refused(
-            FailureKind::Validation.code(),
-            "too many tool calls in one answer; ask for fewer",
-        ));
-    }
+    admission::within_number(call)?;
     if handed_over(&outbox.claimed, past).is_some() {
         let text = "this call was not made: control was handed over to another agent";
-        return Err(ToolOutcome::refused(FailureKind::Tool.code(), text));
+        return Err(ToolOutcome::refused(FailureKind::Tool, text));
     }
     let may_call = outbox.claimed.may_call(outbox.position.tool_turns);
     free(&outbox.claimed, bodies, call, may_call)
@@ -250,27 +225,17 @@ fn free(
     may_call: bool,
 ) -> Result<Arc<AgentDefinition>, ToolOutcome> {
     let name = &call.asked.name;
-    if let Some(refusal) = admission::forbidden(claimed, name) {
-        return Err(refusal);
-    }
+    admission::not_forbidden(claimed, name)?;
     let offered = bodies.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
     let Some(delegate) = claimed.delegate(name).filter(|_| offered && may_call) else {
         let text = format!("this agent has no tool `{name}` in this turn");
-        return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
+        return Err(ToolOutcome::refused(FailureKind::ToolNotFound, text));
     };
-    if let Err(why) = claimed.deps.check(&delegate.offer.input_schema, &call.asked.arguments) {
-        let text = format!("the arguments do not match the schema of `{name}`: {why}");
-        return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
+    admission::fits(claimed, &delegate.offer.input_schema, call)?;
+    match claimed.too_deep(name) {
+        Some(why) => Err(ToolOutcome::refused(FailureKind::DelegationDepth, why)),
+        None => Ok(Arc::clone(&delegate.agent)),
     }
-    let most = i64::from(claimed.agent.limits.max_delegation_depth);
-    if claimed.depth + 1 > most {
-        let text = format!(
-            "`{name}` was not asked: it would be {} deep, and this agent may delegate to a depth of {most}",
-            claimed.depth + 1
-        );
-        return Err(ToolOutcome::refused(FailureKind::DelegationDepth.code(), text));
-    }
-    Ok(Arc::clone(&delegate.agent))
 }
 
 /// Returns the next step of a call after a delegation.
@@ -281,24 +246,39 @@ fn after(
     tries: &[Delegated],
     last: &Delegated,
 ) -> Result<Next, Stop> {
-    let duration_ms = last.ended_at.map_or(0, |at| at.since(last.started_at).max(0));
-    match last.state {
-        DelegationState::Open => return Ok(Next::Wait),
-        DelegationState::Success => {
-            return Ok(Next::Outcome(ToolOutcome::Success { output: outputs(last) }, None, duration_ms));
-        }
-        DelegationState::Error | DelegationState::Timeout => {}
+    let duration_ms = duration_ms(last);
+    let (outcome, handled) = match ended(last) {
+        None => return Ok(Next::Wait),
+        Some(outcome @ ToolOutcome::Success { .. }) => (outcome, None),
+        Some(failure) => match delegate_failure::aftermath(past, outbox, call, tries, failure)? {
+            Aftermath::Ask(agent) => return Ok(Next::Ask(agent)),
+            Aftermath::Outcome(outcome, handled) => (outcome, handled),
+        },
+    };
+    Ok(Next::Record(CallResult { outcome, handled, duration_ms }))
+}
+
+/// Returns the outcome of a delegation; `None` while it is open.
+fn ended(done: &Delegated) -> Option<ToolOutcome> {
+    match done.state {
+        DelegationState::Open => None,
+        DelegationState::Success => Some(ToolOutcome::Success { output: outputs(done) }),
+        DelegationState::Error | DelegationState::Timeout => Some(delegate_failure::failure(done)),
     }
-    Ok(match delegate_failure::aftermath(past, outbox, call, tries, last)? {
-        Aftermath::Ask(agent) => Next::Ask(agent),
-        Aftermath::Outcome(outcome, handled) => Next::Outcome(outcome, handled, duration_ms),
-    })
+}
+
+fn duration_ms(done: &Delegated) -> i64 {
+    done.ended_at.map_or(0, |at| at.since(done.started_at).max(0))
+}
+
+fn result(done: &Delegated) -> Value {
+    done.result.as_ref().and_then(|result| result.parse().ok()).unwrap_or_default()
 }
 
 /// Returns the outputs of an agent that answered: its answer as `text`, and the fields that it exposes
 /// (agents brief §1.5).
 fn outputs(done: &Delegated) -> Value {
-    match done.result.as_ref().and_then(|result| result.parse().ok()).unwrap_or_default() {
+    match result(done) {
         Value::String(text) => json!({"text": text}),
         Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => Value::Object(fields),
         other => json!({"text": other.to_string(), "output": other}),
@@ -315,8 +295,8 @@ fn others(
     requested: &[RequestedCall],
 ) -> Result<Vec<NewChild>, Stop> {
     let mut children = Vec::new();
-    for at in position + 1..requested.len() {
-        let mut call = call_at(past, at, requested);
+    for (at, requested) in requested.iter().enumerate().skip(position + 1) {
+        let mut call = past.call(at, requested.clone());
         let tries = tries(past, &call);
         let free = outbox.claimed.delegate(&call.asked.name).is_some()
             && mode(&outbox.claimed, &call) == DelegationMode::Parallel;

@@ -11,10 +11,10 @@ use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationState, OnFailure, RETRIES};
 use turnstone_domain::agent::errors::ErrorHandler;
-use turnstone_domain::error::{Escalation, EscalationType, FailureKind, OssaCode, Strategy};
+use turnstone_domain::error::{ErrorClass, FailureKind, Strategy};
 use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
-use turnstone_domain::{AgentDefinition, EventName, JobError};
+use turnstone_domain::{AgentDefinition, EventName};
 use turnstone_store::Delegated;
 
 /// The next step after a failed delegate.
@@ -25,7 +25,7 @@ pub enum Aftermath {
     Outcome(ToolOutcome, Option<Handled>),
 }
 
-/// Decides what follows after the last of these tries failed.
+/// Decides what follows after the last of these tries failed with this outcome.
 ///
 /// # Errors
 /// [`Stop::Park`] while a reviewer decides, [`Stop::Fail`] after a no.
@@ -34,12 +34,12 @@ pub fn aftermath(
     outbox: &mut Outbox,
     call: &Call,
     tries: &[Delegated],
-    last: &Delegated,
+    outcome: ToolOutcome,
 ) -> Result<Aftermath, Stop> {
     if let Some(agent) = next(&outbox.claimed, call, tries) {
         return Ok(Aftermath::Ask(agent));
     }
-    let (outcome, handler) = (failure(last), handler(&outbox.claimed, call));
+    let handler = handler(&outbox.claimed, call);
     if let Some(handler) = handler.as_ref().filter(|handler| handler.strategy != Strategy::Escalate) {
         return Ok(handled(handler, outcome));
     }
@@ -93,7 +93,7 @@ fn replaces(strategy: Strategy) -> bool {
 
 /// Returns the handler for a failed delegate: the capability's own, else the agent's.
 fn handler(claimed: &Claimed, call: &Call) -> Option<ErrorHandler> {
-    let code = OssaCode::DelegationFailed;
+    let code = ErrorClass::DelegationFailed;
     let own = claimed.agent.capability(&call.asked.name).and_then(|own| own.errors.handler.clone());
     own.filter(|handler| handler.is_about(code)).or_else(|| claimed.agent.errors.handler(code).cloned())
 }
@@ -136,16 +136,14 @@ fn escalated(
         }
         Some(state @ (ReviewState::Rejected | ReviewState::Expired)) => {
             let target = newest.and_then(|review| review.decided_by);
-            let context = Some(json!({"state": state}));
-            let decided = Escalation { to: EscalationType::Human, target, context };
-            let error = JobError { retryable: false, ..error }.with("call_id", id.as_str());
-            return Err(error.escalated(decided).into());
+            let error = error.for_good().with("call_id", id.as_str());
+            return Err(error.escalated(escalation::decided(target, state)).into());
         }
         Some(ReviewState::Open) | None => {}
     }
     let data = error.event_data();
     outbox.event(EventName::ErrorEscalated, data.clone());
-    let Some(contact) = outbox.claimed.agent.errors.contact(OssaCode::DelegationFailed) else {
+    let Some(contact) = outbox.claimed.agent.errors.contact(ErrorClass::DelegationFailed) else {
         return Ok(false);
     };
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": id,
@@ -163,5 +161,5 @@ pub fn failure(done: &Delegated) -> ToolOutcome {
         _ => "it was cancelled".to_owned(),
     };
     let text = format!("agent `{}` ended with status {}: {why}", done.agent, done.state.as_str());
-    ToolOutcome::failed(FailureKind::Delegation.code(), text)
+    ToolOutcome::failed(FailureKind::Delegation, text)
 }

@@ -3,7 +3,7 @@
 use crate::model::ToolOffer;
 use crate::policy::reviewer;
 use crate::state::claimed::KnownDelegate;
-use crate::state::{Stop, Turn};
+use crate::state::{Claimed, Stop};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use turnstone_domain::agent::{AgentFormat, Capability};
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
-    if turn.outbox.claimed.delegates.is_some() {
+pub async fn look_up(claimed: &mut Claimed) -> Result<(), Stop> {
+    if claimed.delegates.is_some() {
         return Ok(());
     }
-    if turn.outbox.claimed.agent.format == AgentFormat::AgentSpec {
+    if claimed.agent.format == AgentFormat::AgentSpec {
         // Its agents are in its document.
-        turn.outbox.claimed.delegates = Some(Arc::default());
+        claimed.delegates = Some(Arc::default());
         return Ok(());
     }
-    let toolbox = &turn.outbox.claimed.deps.toolbox;
+    let toolbox = &claimed.deps.toolbox;
     let is_tool = |capability: &Capability| {
         let name = capability.name.as_str();
         toolbox.get(name).is_some()
@@ -32,9 +32,7 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
             || toolbox.of_server(name).is_some()
             || capability.origin.is_some()
     };
-    let terms: Vec<(&Capability, Delegate)> = turn
-        .outbox
-        .claimed
+    let terms: Vec<(&Capability, Delegate)> = claimed
         .agent
         .capabilities
         .iter()
@@ -43,18 +41,11 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     let names: BTreeSet<String> = terms
         .iter()
         .flat_map(|(_, terms)| std::iter::once(&terms.agent).chain(fallback(terms)).cloned())
-        .chain(
-            reviewer::words(&turn.outbox.claimed.agent)
-                .iter()
-                .map(|word| reviewer::agent_name(word).to_owned()),
-        )
+        .chain(reviewer::words(&claimed.agent).iter().map(|word| reviewer::agent_name(word).to_owned()))
         .collect();
     let names: Vec<String> = names.into_iter().collect();
-    let found = if names.is_empty() {
-        Vec::new()
-    } else {
-        turn.outbox.claimed.deps.ledger.reads().agents(&names).await?
-    };
+    let found =
+        if names.is_empty() { Vec::new() } else { claimed.deps.ledger.reads().agents(&names).await? };
     let found: BTreeMap<String, Arc<AgentDefinition>> =
         found.into_iter().map(|agent| (agent.name.clone(), Arc::new(agent))).collect();
     let mut delegates = BTreeMap::new();
@@ -64,8 +55,8 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
         let offer = offer(capability, &agent);
         delegates.insert(capability.name.clone(), KnownDelegate { terms, agent, fallback, offer });
     }
-    turn.outbox.claimed.reviewers = reviewer::among(&turn.outbox.claimed.agent, &found);
-    turn.outbox.claimed.delegates = Some(Arc::new(delegates));
+    claimed.reviewers = reviewer::among(&claimed.agent, &found);
+    claimed.delegates = Some(Arc::new(delegates));
     Ok(())
 }
 

@@ -32,6 +32,7 @@ mod context;
 mod delegate;
 mod delegate_failure;
 pub mod delegates;
+mod flight;
 mod identity;
 mod node;
 mod remedy;
@@ -46,10 +47,10 @@ pub use again::again;
 pub use delegate::{handed_over, took_over};
 
 use crate::flow;
-use crate::state::{Stop, Turn};
+use crate::flow::run::Crew;
+use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
 use admission::MAX_CALLS;
 use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::{CallId, Phase};
 
@@ -69,68 +70,67 @@ pub struct ExecBody {
 /// [`Stop::Park`] when a reviewer, the user or a delegate has to answer first. [`Stop::Fail`] when calls repeat too often
 /// (`short_circuit`), a reviewer rejected, or a handler of the document aborts. [`Stop::Drain`] when the worker drains
 /// while a call waits for its next try.
-pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
-    if turn.node().is_some() {
-        stub::recalled(&mut turn.past);
-        let calls = Box::pin(node::run(turn, draining)).await?;
-        return turn.outbox.complete_phase(Phase::Exec, VERSION, &ExecBody { calls });
-    }
-    let requested =
-        turn.past.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
-    let body = ExecBody { calls: requested.iter().map(|call| call.call_id.clone()).collect() };
-    stub::recalled(&mut turn.past);
-    if !requested.is_empty() {
-        Box::pin(run_calls(turn, requested, draining)).await?;
-    }
-    node::conclude(turn)?;
-    turn.outbox.complete_phase(Phase::Exec, VERSION, &body)
+pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
+    let Turn { past, bodies, outbox, flow } = turn;
+    stub::recalled(past);
+    let run = flow.as_deref();
+    let calls = match run.filter(|run| run.node.is_some()) {
+        Some(run) => Box::pin(node::run(past, bodies, outbox, run)).await?,
+        None => {
+            let requested = past.conversation.answer().map(|answer| answer.tool_calls.clone());
+            let requested = requested.unwrap_or_default();
+            let crew = run.and_then(|run| run.crew.as_ref());
+            if !requested.is_empty() {
+                Box::pin(run_calls(past, bodies, outbox, crew, &requested)).await?;
+            }
+            if let (Some(run), Some(_)) = (run, crew) {
+                node::conclude(past, bodies, outbox, run)?;
+            }
+            requested.into_iter().map(|call| call.call_id).collect()
+        }
+    };
+    outbox.complete_phase(Phase::Exec, VERSION, &ExecBody { calls })
 }
 
 /// Runs the calls that have no outcome yet.
 async fn run_calls(
-    turn: &mut Turn,
-    requested: Vec<RequestedCall>,
-    draining: &CancellationToken,
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    crew: Option<&Crew>,
+    requested: &[RequestedCall],
 ) -> Result<(), Stop> {
-    let all = requested.clone();
-    let mut open: Vec<_> = requested.into_iter().enumerate().collect();
     // A fork reuses recorded outcomes one after the other, in the order of its calls.
-    let parallel = turn.past.fork.is_none()
-        && open.len() > 1
-        && open.len() <= MAX_CALLS
-        && !open
-            .iter()
-            .any(|(_, requested)| ask::is_one(&turn.outbox.claimed, &turn.bodies, &requested.name))
-        && admission::may_be_parallel(&turn.outbox.claimed, &turn.past, &turn.bodies, &open);
-    open.retain(|(_, requested)| {
-        !turn.past.conversation.has_outcome(&requested.call_id)
-            && !flow::controls(turn.crew(), &requested.name)
-    });
+    let parallel = past.fork.is_none()
+        && (2..=MAX_CALLS).contains(&requested.len())
+        && !requested.iter().any(|call| ask::is_one(&outbox.claimed, bodies, &call.name))
+        && admission::may_be_parallel(&outbox.claimed, past, bodies, requested);
+    let open: Vec<(usize, RequestedCall)> = requested
+        .iter()
+        .enumerate()
+        .filter(|(_, call)| {
+            !past.conversation.has_outcome(&call.call_id) && !flow::controls(crew, &call.name)
+        })
+        .map(|(position, call)| (position, call.clone()))
+        .collect();
     if parallel {
-        return batch::run(turn, open, MAX_CALLS, draining).await;
+        return batch::run(past, bodies, outbox, open).await;
     }
-    for (position, requested) in open {
-        if let Some(tool) = node::client_tool(turn.crew(), &requested.name) {
-            node::call_client(
-                &mut turn.past,
-                &mut turn.bodies,
-                &mut turn.outbox,
-                &tool,
-                requested,
-                position,
-                MAX_CALLS,
-            )?;
-        } else if state_call::is_one(&turn.outbox.claimed.agent, &requested.name) {
-            state_call::run(&mut turn.past, &mut turn.outbox, position, requested, position < MAX_CALLS)
-                .await?;
-        } else if stub::answered(turn, position, &requested).await? {
+    for (position, asked) in open {
+        let mut call = past.call(position, asked);
+        let name = &call.asked.name;
+        if let Some(tool) = node::client_tool(crew, name) {
+            node::call_client(past, bodies, outbox, &tool, call).await?;
+        } else if state_call::is_one(&outbox.claimed.agent, name) {
+            state_call::run(past, outbox, call).await?;
+        } else if stub::answered(past, bodies, outbox, &mut call).await? {
             continue;
-        } else if ask::is_one(&turn.outbox.claimed, &turn.bodies, &requested.name) {
-            ask::run(turn, position, requested, position < MAX_CALLS).await?;
-        } else if delegate::is_one(&turn.outbox.claimed, &turn.past, &requested) {
-            delegate::run(turn, position, &all).await?;
+        } else if ask::is_one(&outbox.claimed, bodies, &call.asked.name) {
+            ask::run(past, bodies, outbox, call).await?;
+        } else if delegate::is_one(&outbox.claimed, past, &call.asked) {
+            delegate::run(past, bodies, outbox, call, requested).await?;
         } else {
-            batch::run(turn, vec![(position, requested)], MAX_CALLS, draining).await?;
+            batch::run(past, bodies, outbox, vec![(position, call.asked)]).await?;
         }
     }
     Ok(())

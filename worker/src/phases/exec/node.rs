@@ -2,13 +2,12 @@
 
 use super::{admission, batch, stub};
 use crate::flow;
-use crate::flow::run::Crew;
+use crate::flow::run::{Crew, FlowRun};
 use crate::flow::tools::{ASK, RESULT, capability, to_client};
-use crate::policy::restriction::{self, Checked};
+use crate::policy::{self, Act, Ruling};
 use crate::state::journal::{self, Call};
-use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
+use crate::state::{Bodies, Outbox, Stop, TurnHistory};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::question::{AskedUser, Question};
@@ -16,43 +15,40 @@ use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{CallId, JobError, Wait};
 use turnstone_specs::agent_spec::model::{NodeKind, Tool, ToolKind};
 
-/// Makes the call of the node, if it has one; returns the calls that were made.
+/// Makes the call of the node that the turn runs, if it has one; returns the calls that were made.
 ///
 /// # Errors
 /// As those of calls of an agent; [`Stop::Park`] until the user or the client has answered.
-pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<CallId>, Stop> {
-    let planned = turn.bodies.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
-    let Some(requested) = planned else { return Ok(Vec::new()) };
+pub async fn run(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    run: &FlowRun,
+) -> Result<Vec<CallId>, Stop> {
+    let planned = bodies.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
+    let Some((requested, node)) = planned.zip(run.node.as_ref()) else { return Ok(Vec::new()) };
     let calls = vec![requested.call_id.clone()];
-    let node = turn.node().map(|current| Arc::clone(&current.node));
-    match node.as_ref().map(|node| &node.kind) {
-        Some(NodeKind::InputMessageNode { .. }) => {
-            wait_for_user(&mut turn.past, &mut turn.outbox, requested)?
-        }
-        Some(NodeKind::AgentNode(_)) if requested.name == ASK => {
-            wait_for_user(&mut turn.past, &mut turn.outbox, requested)?
-        }
-        Some(NodeKind::ToolNode(tool)) if matches!(tool.kind, ToolKind::ClientTool) => {
+    match &node.node.kind {
+        NodeKind::InputMessageNode { .. } => wait_for_user(past, outbox, requested)?,
+        NodeKind::AgentNode(_) if requested.name == ASK => wait_for_user(past, outbox, requested)?,
+        NodeKind::ToolNode(tool) if matches!(tool.kind, ToolKind::ClientTool) => {
             let arguments = requested.arguments["arguments"].clone();
-            let outcome = by_client(
-                &turn.past,
-                &mut turn.outbox,
-                tool,
-                RequestedCall { name: tool.head.name.clone(), arguments, ..requested },
-                0,
-            )?;
-            if let Some(node) = turn.flow.as_mut().and_then(|run| run.node.as_mut()) {
-                node.outcome = Some(outcome);
+            let requested = RequestedCall { name: tool.head.name.clone(), arguments, ..requested };
+            let call = past.call(0, requested);
+            bodies.outcome = Some(by_client(past, outbox, tool, call).await?);
+        }
+        NodeKind::ParallelMapNode { .. } | NodeKind::ParallelFlowNode(_) => {
+            bodies.outcome = Some(flow::run_parallel(past, outbox, run, &requested)?);
+        }
+        _ => {
+            let mut call = past.call(0, requested);
+            if !stub::answered(past, bodies, outbox, &mut call).await? {
+                batch::run(past, bodies, outbox, vec![(0, call.asked)]).await?;
             }
         }
-        Some(NodeKind::ParallelMapNode { .. } | NodeKind::ParallelFlowNode(_)) => {
-            flow::run_parallel(turn, &requested)?
-        }
-        _ if stub::answered(turn, 0, &requested).await? => {}
-        _ => batch::run(turn, vec![(0, requested)], 1, draining).await?,
     }
-    if matches!(node.as_ref().map(|node| &node.kind), Some(NodeKind::AgentNode(_))) {
-        flow::say_consequence(turn)?;
+    if matches!(node.node.kind, NodeKind::AgentNode(_)) {
+        flow::say_consequence(past, bodies, outbox, run)?;
     }
     Ok(calls)
 }
@@ -67,82 +63,70 @@ pub fn client_tool(crew: Option<&Crew>, name: &str) -> Option<Arc<Tool>> {
 ///
 /// # Errors
 /// [`Stop::Park`] until the client has answered, or a reviewer has.
-pub fn call_client(
+pub async fn call_client(
     past: &mut TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     tool: &Tool,
-    requested: RequestedCall,
-    position: usize,
-    allowed: usize,
+    call: Call,
 ) -> Result<(), Stop> {
-    let call_id = requested.call_id.clone();
-    let call = Call { asked: requested.clone(), position, journalled: None, stub_of: None };
-    let is_new = !past.recalled_calls.iter().any(|row| row.call_id == call_id);
-    let refusal = admission::callable(bodies, outbox, &call, position < allowed).err().filter(|_| is_new);
+    let call_id = call.asked.call_id.clone();
+    let refusal = match call.journalled {
+        None => admission::callable(bodies, outbox, &call).err(),
+        Some(_) => None,
+    };
     let outcome = match refusal {
         Some(refusal) => refusal,
-        None => by_client(past, outbox, tool, requested, position)?,
+        None => by_client(past, outbox, tool, call).await?,
     };
     past.say(outbox, Message::tool(call_id, outcome.for_model()));
     Ok(())
 }
 
 /// The result of a tool of the client, cast to its outputs.
-fn by_client(
+async fn by_client(
     past: &TurnHistory,
     outbox: &mut Outbox,
     tool: &Tool,
-    requested: RequestedCall,
-    position: usize,
+    mut call: Call,
 ) -> Result<ToolOutcome, Stop> {
-    let row = past.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
-    let journalled = row.map(|row| row.state);
-    if let Some(outcome) = row.and_then(|row| row.outcome.clone()) {
-        return Ok(match outcome {
-            ToolOutcome::Success { output } if output.get(RESULT).is_some() => {
-                ToolOutcome::Success { output: output[RESULT].clone() }
-            }
-            other => other,
-        });
+    match past.row(&call.asked.call_id).and_then(|row| row.outcome.clone()) {
+        Some(ToolOutcome::Success { output }) if output.get(RESULT).is_some() => {
+            return Ok(ToolOutcome::Success { output: output[RESULT].clone() });
+        }
+        Some(other) => return Ok(other),
+        None => {}
     }
-    let arguments = to_client(tool, &requested.arguments);
-    let question = RequestedCall { call_id: requested.call_id.clone(), name: ASK.to_owned(), arguments };
-    let original = Call { asked: requested, position, journalled, stub_of: None };
-    let mut call = Call { asked: question, position, journalled, stub_of: None };
-    if journalled.is_none() {
-        journal::called(outbox, &original);
+    if call.journalled.is_none() {
+        journal::called(outbox, &call);
     }
-    journal::plan(outbox, &mut call, true);
-    let confirmed = Call { journalled: call.journalled, ..original };
-    if let Checked::Denied(refusal) = restriction::before(past, outbox, &confirmed, &capability(tool), true)?
-    {
-        journal::note_outcome(outbox, &confirmed, &refusal, None, 0, false);
+    let arguments = to_client(tool, &call.asked.arguments);
+    let asked = RequestedCall { call_id: call.asked.call_id.clone(), name: ASK.to_owned(), arguments };
+    let mut question = Call { asked, position: call.position, journalled: call.journalled, stub_of: None };
+    journal::plan(outbox, &mut question, true);
+    call.journalled = question.journalled;
+    let act = Act::Call { call: &call, capability: &capability(tool), idempotent: true };
+    if let Ruling::Deny(refusal) = policy::may(past, outbox, act).await? {
+        journal::note_outcome(outbox, &call, &refusal.clone().into(), false);
         return Ok(refusal);
     }
-    Err(park(call)?)
+    Err(park(question)?)
 }
 
 /// Takes the user's message into the conversation, or parks until there is one.
 ///
 /// # Errors
 /// [`Stop::Park`] until the user has answered.
-pub fn wait_for_user(
-    past: &mut TurnHistory,
-    outbox: &mut Outbox,
-    requested: RequestedCall,
-) -> Result<(), Stop> {
-    let row = past.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
-    let journalled = row.as_ref().map(|row| row.state);
-    if let Some(outcome) = row.and_then(|row| row.outcome) {
-        if let ToolOutcome::Success { output } = &outcome {
+fn wait_for_user(past: &mut TurnHistory, outbox: &mut Outbox, requested: RequestedCall) -> Result<(), Stop> {
+    if let Some(outcome) = past.row(&requested.call_id).and_then(|row| row.outcome.as_ref()) {
+        if let ToolOutcome::Success { output } = outcome {
             let said = output.as_object().and_then(|answers| answers.values().next());
             let said = said.map(flow::text).unwrap_or_default();
             past.say(outbox, Message::text(Role::User, said));
         }
         return Ok(());
     }
-    let mut call = Call { asked: requested, position: 0, journalled, stub_of: None };
+    let mut call = past.call(0, requested);
     if call.journalled.is_none() {
         journal::called(outbox, &call);
     }
@@ -151,11 +135,10 @@ pub fn wait_for_user(
 }
 
 fn park(call: Call) -> Result<Stop, Stop> {
-    let question = Question::read(&call.asked.arguments).map_err(|why| {
-        Stop::from(JobError { retryable: false, ..JobError::new(FailureKind::Internal, why) })
-    })?;
+    let question = Question::read(&call.asked.arguments)
+        .map_err(|why| Stop::from(JobError::new(FailureKind::Internal, why).for_good()))?;
     let requested = AskedUser { call_id: call.asked.call_id, question, exposes: serde_json::Map::new() };
-    Ok(Stop::Park(Box::new(Wait::Input(requested))))
+    Ok(Wait::Input(requested).into())
 }
 
 /// The end of EXEC: calls that control the run take effect, or the job waits for the user.
@@ -164,13 +147,14 @@ fn park(call: Call) -> Result<Stop, Stop> {
 ///
 /// # Errors
 /// [`Stop::Park`] until the user has answered; [`Stop::Fail`] when the flow cannot take the outcome.
-pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
-    let asks = turn.bodies.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
-    if turn.crew().is_none() {
-        return Ok(());
+pub fn conclude(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    run: &FlowRun,
+) -> Result<(), Stop> {
+    match bodies.inferred()?.node.as_ref().and_then(|planned| planned.call.clone()) {
+        Some(requested) => wait_for_user(past, outbox, requested),
+        None => flow::say_consequence(past, bodies, outbox, run),
     }
-    if let Some(requested) = asks {
-        return wait_for_user(&mut turn.past, &mut turn.outbox, requested);
-    }
-    flow::say_consequence(turn)
 }

@@ -39,7 +39,7 @@ pub fn remedy(
     standing: FailedCall,
 ) -> Remedy {
     let Some(error) = outcome.as_error() else { return Remedy::End(outcome, None) };
-    let code = error.kind.ossa();
+    let code = error.kind.class();
     let found = policy.remedy(own, code);
     let wait_ms = found.rule.delay_ms(standing.tries + 1).max(error.retry_after_ms.unwrap_or(0));
     if standing.repeatable
@@ -79,7 +79,7 @@ mod tests {
     const FIRST: FailedCall = FailedCall { tries: 0, repeatable: true, replaced: false };
 
     fn broke() -> ToolOutcome {
-        ToolOutcome::failed(FailureKind::Tool.code(), "it broke")
+        ToolOutcome::failed(FailureKind::Tool, "it broke")
     }
 
     fn after(tries: u32) -> FailedCall {
@@ -105,8 +105,8 @@ mod tests {
             assert_eq!(found, expected);
         };
         decide(broke(), FailedCall { repeatable: false, ..FIRST });
-        decide(ToolOutcome::refused(FailureKind::ToolInput.code(), "no"), FIRST);
-        decide(ToolOutcome::refused(FailureKind::Tool.code(), "a secret is missing"), FIRST);
+        decide(ToolOutcome::refused(FailureKind::ToolInput, "no"), FIRST);
+        decide(ToolOutcome::refused(FailureKind::Tool, "a secret is missing"), FIRST);
         decide(broke().again_is_useless(), FIRST);
         decide(broke().retry_after(Some(3_600_000)), FIRST);
     }

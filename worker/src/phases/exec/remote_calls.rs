@@ -6,12 +6,14 @@
 //! a takeover the next worker waits for the same remote work, and gives the same answers.
 
 use crate::phases::resol;
-use crate::policy::{exposes, guard};
-use crate::state::journal::Call;
+use crate::policy::{self, Act, exposes};
+use crate::state::journal::{self, Call};
 use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
+use crate::tool::identity::PeerRequest;
 use crate::tool::{RemoteQuestion, Tool};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::question::{self, AskedUser};
@@ -45,8 +47,7 @@ pub fn known(past: &TurnHistory, call: &RequestedCall) -> KnownRemoteCall {
 }
 
 fn notes<'t>(past: &'t TurnHistory, call: &CallId) -> impl Iterator<Item = &'t ToolCall> {
-    let is_one = |row: &&ToolCall| ToolCall::note_number(&row.call_id, call).is_some();
-    past.recalled_calls.iter().filter(is_one).collect::<Vec<_>>().into_iter()
+    past.recalled_calls.iter().filter(|row| ToolCall::note_number(&row.call_id, call).is_some())
 }
 
 /// Records that after the next barrier a request is sent to a remote agent, or that the call waits for the work under this
@@ -67,10 +68,9 @@ pub fn begun(past: &mut TurnHistory, outbox: &mut Outbox, call: &Call, tool: &Ar
     let requested = &call.asked;
     let input = json!({"handle": handle});
     let note = note(past, call, requested.name.clone(), input);
-    let call_id = note.asked.call_id.clone();
     let intent = note.intend(outbox.position.turn, true, false);
     let outcome = ToolOutcome::Success { output: Value::Null };
-    let settled = ToolCallMove::Settle { call_id, outcome, handled: None, duration_ms: 0, withheld: false };
+    let settled = journal::settled(&note, outcome.into(), false);
     outbox.pending.tool_calls.extend([intent, settled]);
     away(outbox, &call.asked.call_id, tool, AwayStep::Works(handle.clone()));
 }
@@ -103,7 +103,7 @@ pub fn unasked(requested: &RemoteQuestion) -> ToolOutcome {
         question::TOOLS[1],
         crate::tool::outbound::excerpt(&requested.question.prompt(), 300)
     );
-    ToolOutcome::failed(FailureKind::Tool.code(), text).again_is_useless()
+    ToolOutcome::failed(FailureKind::Tool, text).again_is_useless()
 }
 
 /// Asks our user a remote agent's question; `tokens` were booked for the call so far. The job parks, and the
@@ -115,7 +115,8 @@ pub async fn ask(
     requested: RemoteQuestion,
     tokens: i64,
 ) -> Stop {
-    if let Err(stop) = guard::question(past, outbox, call.position, &requested.question.prompt()).await {
+    let prompt = requested.question.prompt();
+    if let Err(stop) = policy::may(past, outbox, Act::Question(call.position, &prompt)).await {
         return stop;
     }
     let input = json!({"request_keys": requested.question.request_keys(), "asked_by": call.asked.name,
@@ -125,12 +126,38 @@ pub async fn ask(
     outbox.pending.tool_calls.push(intent);
     let (call_id, question, exposes) =
         (note.asked.call_id, requested.question, exposes::now(&outbox.claimed, past));
-    Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes })))
+    Wait::Input(AskedUser { call_id, question, exposes }).into()
+}
+
+/// Returns the request to a remote agent, which may spend `set_aside` tokens; `handle` is that of the work that it has
+/// begun.
+pub fn peer_request(
+    claimed: &Claimed,
+    past: &TurnHistory,
+    call: &CallId,
+    set_aside: i64,
+    handle: Option<&Value>,
+) -> PeerRequest {
+    // The end user is the same on every server (agents brief §1.3).
+    let user = &claimed.engagement.user;
+    PeerRequest {
+        depth: claimed.depth + 1,
+        token_budget: set_aside,
+        user: user.is_known().then(|| user.clone()),
+        tokens_used: AtomicI64::new(0),
+        handle: handle.cloned(),
+        answers: answers(past, call),
+    }
+}
+
+/// Returns a value of an answer as text.
+pub fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Returns our user's answers to the questions of a remote agent, each with the question's id, the newest
 /// last.
-pub fn answers(past: &TurnHistory, call: &CallId) -> Vec<(String, Map<String, Value>)> {
+fn answers(past: &TurnHistory, call: &CallId) -> Vec<(String, Map<String, Value>)> {
     let answered = |row: &ToolCall| {
         let id = row.input["question_id"].as_str()?.to_owned();
         match &row.outcome {
@@ -147,10 +174,8 @@ pub fn answers(past: &TurnHistory, call: &CallId) -> Vec<(String, Map<String, Va
 /// [`Stop::Fail`] when an answer does not pass.
 pub async fn check_answers(past: &TurnHistory, outbox: &mut Outbox, call: &Call) -> Result<(), Stop> {
     for (number, (_, values)) in answers(past, &call.asked.call_id).into_iter().enumerate() {
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let texts: Vec<String> = values.values().map(text).collect();
-        guard::answers(past, outbox, CHECKS * (number + 1) + call.position, &texts).await?;
-        outbox.screen_answers(&texts)?;
+        policy::may(past, outbox, Act::Reply(CHECKS * (number + 1) + call.position, &texts)).await?;
     }
     Ok(())
 }

@@ -1,13 +1,14 @@
 //! Sends the request of a call once, and waits for its result.
 
-use super::identity::{self, RemotePart};
+use super::identity;
 use crate::state::journal::Call;
-use crate::state::{Claimed, Secured, TurnHistory, trace};
-use crate::tool::{Invocation, RemoteQuestion, Tool, ToolError};
+use crate::state::tools::{Callable, timeout};
+use crate::state::{Claimed, Secured, trace};
+use crate::tool::identity::PeerRequest;
+use crate::tool::{Invocation, RemoteQuestion, ToolError};
 use serde_json::Value;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracing::Instrument;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::artifact::NewArtifact;
@@ -54,13 +55,13 @@ pub enum News {
 /// Sends the request and waits for its result, once. Errors of the tool are part of the result.
 pub async fn try_once(
     claimed: &Claimed,
-    past: &TurnHistory,
     secured: Secured<'_>,
     call: &Call,
-    (tool, capability): (&Arc<dyn Tool>, &Capability),
-    remote: RemotePart<'_>,
+    callable: &Callable,
+    peer_request: Option<PeerRequest>,
 ) -> Made {
-    let identity = match identity::of(claimed, past, secured, &**tool, capability, remote).await {
+    let Callable { tool, capability } = callable;
+    let identity = match identity::of(claimed, secured, callable, peer_request).await {
         Ok(identity) => identity,
         Err(outcome) => {
             let (duration_ms, tokens, artifacts) = (0, 0, Vec::new());
@@ -68,19 +69,17 @@ pub async fn try_once(
             return Made { outcome, fate, counts, duration_ms, tokens, news, artifacts };
         }
     };
-    let span = trace::call(claimed, &call.asked, &**tool, capability);
-    let timeout =
-        capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
+    let span = trace::call(claimed, &call.asked, callable);
     let invocation = Invocation {
         call_id: &call.asked.call_id,
         input: &call.asked.arguments,
-        timeout,
+        timeout: timeout(&**tool, capability),
         identity: &identity,
     };
     let began = Instant::now();
     let answer = tool.answer(invocation).instrument(span.clone()).await;
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
-    let failed = |text| ToolOutcome::failed(FailureKind::Tool.code(), text);
+    let failed = |text| ToolOutcome::failed(FailureKind::Tool, text);
     let mut news = None;
     let mut artifacts = Vec::new();
     let (outcome, fate, counts) = match answer {
@@ -95,11 +94,9 @@ pub async fn try_once(
         Err(ToolError::Busy(text, wait_ms)) => (failed(text).retry_after(wait_ms), Fate::Undone, false),
         Err(ToolError::Lost(text)) => (failed(text), Fate::Unknown, true),
         Err(ToolError::Timeout(text)) => {
-            (ToolOutcome::failed(FailureKind::ToolTimeout.code(), text), Fate::Unknown, true)
+            (ToolOutcome::failed(FailureKind::ToolTimeout, text), Fate::Unknown, true)
         }
-        Err(ToolError::Refused(text)) => {
-            (ToolOutcome::refused(FailureKind::Tool.code(), text), Fate::Undone, false)
-        }
+        Err(ToolError::Refused(text)) => (ToolOutcome::refused(FailureKind::Tool, text), Fate::Undone, false),
         Err(ToolError::Begun(handle)) => {
             news = Some(News::Begun(*handle));
             (ToolOutcome::Success { output: Value::Null }, Fate::Answered, false)
@@ -114,10 +111,7 @@ pub async fn try_once(
         Some(_) => outcome,
     };
     trace::returned(claimed, &span, &call.asked.name, capability, &outcome);
-    let tokens = identity
-        .peer_request
-        .as_ref()
-        .map_or(0, |peer_request| peer_request.tokens_used.load(Ordering::Relaxed));
+    let tokens = identity.peer_request.as_ref().map_or(0, |peer| peer.tokens_used.load(Ordering::Relaxed));
     Made { outcome, fate, counts, duration_ms, tokens, news, artifacts }
 }
 
@@ -131,7 +125,7 @@ fn formed(claimed: &Claimed, outcome: ToolOutcome, call: &Call, capability: &Cap
         Ok(()) => outcome,
         Err(why) => {
             let text = format!("the output of `{}` does not match its output_schema: {why}", call.asked.name);
-            ToolOutcome::failed(FailureKind::ToolInput.code(), text)
+            ToolOutcome::failed(FailureKind::ToolInput, text)
         }
     }
 }

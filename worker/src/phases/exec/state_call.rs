@@ -1,13 +1,14 @@
 //! Calls of the operations on the agent's own state (OSSA §3). They run in memory, so no request is sent and
 //! no outcome can be lost. Intent and outcome are one row, durable with the next barrier.
 
+use super::admission::MAX_CALLS;
 use crate::model::ToolOffer;
 use crate::state::journal::{self, Call};
 use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use turnstone_domain::agent::{AgentDefinition, StateMode, ToolChoice};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
-use turnstone_domain::session_state::{Operation, TOOLS};
+use turnstone_domain::session_state::{Buffer, Operation, TOOLS};
 use turnstone_domain::tool_call::ToolOutcome;
 
 /// Returns the operations that the model may call: all of them, when the agent keeps state. A tool of the
@@ -34,27 +35,17 @@ pub fn is_one(agent: &AgentDefinition, name: &str) -> bool {
 ///
 /// # Errors
 /// [`Stop::Store`] and [`Stop::LeaseLost`].
-pub async fn run(
-    past: &mut TurnHistory,
-    outbox: &mut Outbox,
-    position: usize,
-    requested: RequestedCall,
-    allowed: bool,
-) -> Result<(), Stop> {
-    let outcome = match allowed && outbox.claimed.may_call(outbox.position.tool_turns) {
-        true => outcome(&outbox.claimed, past, &requested).await?,
-        false => {
-            ToolOutcome::refused(FailureKind::Validation.code(), "no more tools may be called in this turn")
-        }
+pub async fn run(past: &mut TurnHistory, outbox: &mut Outbox, mut call: Call) -> Result<(), Stop> {
+    let allowed = call.position < MAX_CALLS && outbox.claimed.may_call(outbox.position.tool_turns);
+    let outcome = match allowed {
+        true => outcome(&outbox.claimed, past, &call.asked).await?,
+        false => ToolOutcome::refused(FailureKind::Validation, "no more tools may be called in this turn"),
     };
-    let outcome = outbox.screen_outcome(&requested.name, outcome);
-    let call = Call { asked: requested, position, journalled: None, stub_of: None };
-    if !past.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id) {
-        let intent = call.intend(outbox.position.turn, true, false);
-        outbox.pending.tool_calls.push(intent);
-    }
-    journal::note_outcome(outbox, &call, &outcome, None, 0, false);
-    past.say(outbox, Message::tool(call.asked.call_id.clone(), outcome.for_model()));
+    let outcome = outbox.screen_outcome(&call.asked.name, outcome);
+    let text = outcome.for_model();
+    journal::plan(outbox, &mut call, true);
+    journal::note_outcome(outbox, &call, &outcome.into(), false);
+    past.say(outbox, Message::tool(call.asked.call_id, text));
     at_once(past, outbox).await
 }
 
@@ -66,25 +57,23 @@ async fn outcome(
     let operation = match Operation::read(&requested.name, &requested.arguments) {
         Ok(operation) => operation,
         Err(why) => {
-            return Ok(ToolOutcome::refused(
-                "SCHEMA_VIOLATION",
-                format!("the arguments do not match the schema of `{}`: {why}", requested.name),
-            ));
+            let text = format!("the arguments do not match the schema of `{}`: {why}", requested.name);
+            return Ok(ToolOutcome::refused(FailureKind::ToolInput, text));
         }
     };
     let Some(scope) = past.state_scope(claimed) else {
-        return Ok(ToolOutcome::refused(FailureKind::ToolNotFound.code(), "this agent keeps no state"));
+        return Ok(ToolOutcome::refused(FailureKind::ToolNotFound, "this agent keeps no state"));
     };
     past.look_at_state(claimed, &scope).await?;
     let now = claimed.deps.clock.now();
-    if past.buffer.as_ref().is_some_and(turnstone_domain::session_state::Buffer::looks_each_time) {
+    if past.buffer.as_ref().is_some_and(Buffer::looks_each_time) {
         let snapshot = claimed.deps.ledger.reads().state(&scope, now).await?;
         if let Some(buffer) = &mut past.buffer {
             buffer.see(snapshot);
         }
     }
     let Some(buffer) = &mut past.buffer else {
-        return Ok(ToolOutcome::refused(FailureKind::State.code(), "the state was not read"));
+        return Ok(ToolOutcome::refused(FailureKind::State, "the state was not read"));
     };
     Ok(match buffer.apply(&operation, now) {
         Ok(mut output) => {

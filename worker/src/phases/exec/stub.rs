@@ -3,8 +3,8 @@
 use super::admission::{self, MAX_CALLS};
 use super::tool_outcome::{Over, deliver};
 use crate::phases::resol;
-use crate::state::journal::{self, Call};
-use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory};
+use crate::state::journal::{self, Call, CallResult};
+use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
 use serde_json::Value;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::delegation::DelegationMode;
@@ -18,36 +18,34 @@ use turnstone_domain::{CallId, JobError};
 ///
 /// # Errors
 /// [`Stop::Fail`] when there is no record and the call may not run.
-pub async fn answered(turn: &mut Turn, position: usize, requested: &RequestedCall) -> Result<bool, Stop> {
-    let Some(fork) = &turn.past.fork else { return Ok(false) };
+pub async fn answered(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    call: &mut Call,
+) -> Result<bool, Stop> {
+    let Some(fork) = &past.fork else { return Ok(false) };
     let live = fork.origin.live_tools;
-    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
-    if row.is_some_and(|row| row.outcome.is_some() || row.sends > 0) || position >= MAX_CALLS {
+    let is_sent = |row: &ToolCall| row.outcome.is_some() || row.sends > 0;
+    if past.row(&call.asked.call_id).is_some_and(is_sent) || call.position >= MAX_CALLS {
         return Ok(false);
     }
-    let mut call = Call {
-        asked: requested.clone(),
-        position,
-        journalled: row.map(|row| row.state),
-        stub_of: row.and_then(|row| row.stub_of.clone()),
-    };
-    let Some((recorded, outcome)) = on_record(&turn.outbox.claimed, &mut turn.past, requested).await? else {
-        if live
-            || (turn.outbox.claimed.delegate(&requested.name).is_none()
-                && admission::callable(&mut turn.bodies, &turn.outbox, &call, true).is_err())
-        {
+    let Some((recorded, outcome)) = on_record(&outbox.claimed, past, &call.asked).await? else {
+        let is_delegates = outbox.claimed.delegate(&call.asked.name).is_some();
+        if live || (!is_delegates && admission::callable(bodies, outbox, call).is_err()) {
             return Ok(false);
         }
-        return Err(not_on_record(&turn.outbox, &call).into());
+        return Err(not_on_record(outbox, call).into());
     };
-    admission::watch_repetition(&turn.outbox.claimed, &mut turn.past, &call)?;
+    admission::watch_repetition(&outbox.claimed, past, call)?;
     call.stub_of = Some(recorded.call_id.clone());
-    reviewed(&mut turn.past, &call.asked.call_id, &recorded.call_id);
-    journal::plan(&mut turn.outbox, &mut call, recorded.idempotent);
-    let (call_id, of) = (call.asked.call_id.clone(), recorded.call_id.clone());
-    turn.outbox.pending.tool_calls.push(ToolCallMove::StandIn { call_id, of });
-    stand_in(turn, &call, recorded, outcome)?;
-    turn.outbox.barrier().await?;
+    reviewed(past, &call.asked.call_id, &recorded.call_id);
+    journal::plan(outbox, call, recorded.idempotent);
+    let (call_id, of) = (call.asked.call_id.clone(), recorded.call_id);
+    outbox.pending.tool_calls.push(ToolCallMove::StandIn { call_id, of });
+    let result = CallResult { outcome, handled: recorded.handled, duration_ms: 0 };
+    stand_in(past, bodies, outbox, call, result).await?;
+    outbox.barrier().await?;
     Ok(true)
 }
 
@@ -94,33 +92,31 @@ fn reviewed(past: &mut TurnHistory, call: &CallId, of: &CallId) {
     past.reviews = decided;
 }
 
-fn stand_in(turn: &mut Turn, call: &Call, recorded: ToolCall, outcome: ToolOutcome) -> Result<(), Stop> {
+async fn stand_in(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    call: &Call,
+    result: CallResult,
+) -> Result<(), Stop> {
     let name = &call.asked.name;
-    let capability = resol::capability(&turn.outbox.claimed, &turn.bodies, name)
-        .unwrap_or_else(|| Capability::named(name.clone()));
-    let handed = turn
-        .outbox
-        .claimed
-        .delegate(name)
-        .is_some_and(|delegate| delegate.terms.mode == DelegationMode::Handoff);
-    if let (true, ToolOutcome::Success { output }, Some(fork)) = (handed, &outcome, &mut turn.past.fork) {
+    let capability = resol::capability(&outbox.claimed, bodies, name);
+    let capability = capability.unwrap_or_else(|| Capability::named(name.clone()));
+    let delegate = outbox.claimed.delegate(name);
+    let handed = delegate.is_some_and(|delegate| delegate.terms.mode == DelegationMode::Handoff);
+    if let (true, ToolOutcome::Success { output }, Some(fork)) = (handed, &result.outcome, &mut past.fork) {
         fork.handed_over = Some((call.asked.call_id.clone(), output.clone()));
     }
-    let over = Over::made(&turn.past, &mut turn.outbox, call, &capability, outcome, recorded.handled, 0);
-    deliver(turn, call, over)
+    let over = Over::made(past, outbox, call, &capability, result).await?;
+    deliver(past, bodies, outbox, call, over).await
 }
 
-/// Returns the recorded answer of the agent that took over control in this turn, if there is one.
-pub fn handed_over(claimed: &Claimed, past: &TurnHistory, requested: &[RequestedCall]) -> Option<Value> {
-    Some(handover(claimed, past, requested)?.1)
-}
-
-/// Returns the call that handed over control.
-pub fn handed_over_by(claimed: &Claimed, past: &TurnHistory, requested: &[RequestedCall]) -> Option<CallId> {
-    Some(handover(claimed, past, requested)?.0)
-}
-
-fn handover(claimed: &Claimed, past: &TurnHistory, requested: &[RequestedCall]) -> Option<(CallId, Value)> {
+/// Returns the call that handed over control in this turn, and the recorded answer of the agent that took over.
+pub fn handover(
+    claimed: &Claimed,
+    past: &TurnHistory,
+    requested: &[RequestedCall],
+) -> Option<(CallId, Value)> {
     let fork = past.fork.as_ref()?;
     let of_this = |id: &CallId| requested.iter().any(|call| call.call_id == *id);
     if let Some(known) = fork.handed_over.as_ref().filter(|(id, _)| of_this(id)) {
@@ -142,7 +138,8 @@ fn not_on_record(outbox: &Outbox, call: &Call) -> JobError {
         "turn {turn_number} of this fork calls `{name}` with arguments for which nothing is on record, and nothing is called \
          for a fork; fork this engagement at turn {turn_number}, phase exec, with --live-tools to let it be called"
     );
-    JobError { retryable: false, ..JobError::new(FailureKind::Tool, message) }
+    JobError::new(FailureKind::Tool, message)
+        .for_good()
         .with("call_id", call.asked.call_id.as_str())
         .with("not_on_record", true)
 }

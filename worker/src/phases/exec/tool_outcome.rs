@@ -2,26 +2,22 @@
 
 use crate::phases::resol;
 use crate::policy::escalation::{self, Topic};
-use crate::policy::restriction;
-use crate::state::journal::{self, Call};
-use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
+use crate::policy::{self, Act, Ruling};
+use crate::state::journal::{self, Call, CallResult};
+use crate::state::{Bodies, Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
-use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
+use turnstone_domain::error::{FailureKind, Strategy};
 use turnstone_domain::message::Message;
 use turnstone_domain::review::ReviewState;
-use turnstone_domain::tool_call::{Handled, ToolOutcome};
+use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
 use turnstone_domain::{EventName, JobError};
 
 /// The end of a call.
 pub struct Over {
-    /// Its outcome, as a handler may have changed it.
-    pub outcome: ToolOutcome,
-    /// The handler's action.
-    pub handled: Option<Handled>,
-    /// The duration of the last try, in milliseconds.
-    pub duration_ms: i64,
+    /// Its result.
+    pub result: CallResult,
     /// The way in which it ended.
     pub ending: Ending,
 }
@@ -30,7 +26,7 @@ pub struct Over {
 pub enum Ending {
     /// It was refused, and never ran.
     Refused,
-    /// It ran. The fields hold the result of its output restriction.
+    /// It ran. The fields hold the ruling about its output.
     Made {
         /// The denial by the assertion.
         denied: Option<ToolOutcome>,
@@ -45,36 +41,46 @@ pub enum Ending {
 
 impl Over {
     /// Returns the end of a call whose outcome the journal holds.
-    pub fn recalled(outcome: ToolOutcome, handled: Option<Handled>, duration_ms: i64) -> Self {
-        Self { outcome, handled, duration_ms, ending: Ending::Recalled }
+    pub fn recalled(row: ToolCall) -> Self {
+        let nothing = || ToolOutcome::refused(FailureKind::Tool, "there is no answer");
+        let (outcome, handled) = (row.outcome.unwrap_or_else(nothing), row.handled);
+        let result = CallResult { outcome, handled, duration_ms: row.duration_ms.unwrap_or_default() };
+        Self { result, ending: Ending::Recalled }
+    }
+
+    /// Journals the refusal of a call before it ran.
+    pub fn refused(
+        outbox: &mut Outbox,
+        call: &mut Call,
+        result: impl Into<CallResult>,
+        idempotent: bool,
+    ) -> Self {
+        let result = result.into();
+        journal::plan(outbox, call, idempotent);
+        journal::note_outcome(outbox, call, &result, false);
+        Self { result, ending: Ending::Refused }
     }
 
     /// Checks and journals the outcome of a call that ran.
-    pub fn made(
+    ///
+    /// # Errors
+    /// As [`policy::may`].
+    pub async fn made(
         past: &TurnHistory,
         outbox: &mut Outbox,
         call: &Call,
         capability: &Capability,
-        outcome: ToolOutcome,
-        handled: Option<Handled>,
-        duration_ms: i64,
-    ) -> Self {
-        let denied = restriction::after(&outbox.claimed, past, call, capability, &outcome);
-        // The review may be approved already, by the recorded call in a fork or by the record in a rerun.
-        let reviewed = capability.output_restriction.is_reviewed()
-            && denied.is_none()
-            && !restriction::is_output_approved(past, call, capability);
-        let withheld = denied.is_some() || reviewed || !capability.collect_results;
-        let reviewed = reviewed.then(|| Box::new(capability.clone()));
-        let over =
-            Self { outcome, handled, duration_ms, ending: Ending::Made { denied, reviewed, withheld } };
-        over.note(outbox, call, withheld);
-        over
-    }
-
-    /// Journals the outcome.
-    pub fn note(&self, outbox: &mut Outbox, call: &Call, withheld: bool) {
-        journal::note_outcome(outbox, call, &self.outcome, self.handled.clone(), self.duration_ms, withheld);
+        result: CallResult,
+    ) -> Result<Self, Stop> {
+        let act = Act::Output { call, capability, outcome: &result.outcome };
+        let (denied, reviewed) = match policy::may(past, outbox, act).await? {
+            Ruling::Allow => (None, None),
+            Ruling::Deny(denial) => (Some(denial), None),
+            Ruling::Review => (None, Some(Box::new(capability.clone()))),
+        };
+        let withheld = denied.is_some() || reviewed.is_some() || !capability.collect_results;
+        journal::note_outcome(outbox, call, &result, withheld);
+        Ok(Self { result, ending: Ending::Made { denied, reviewed, withheld } })
     }
 }
 
@@ -83,47 +89,76 @@ impl Over {
 /// # Errors
 /// [`Stop::Park`] when a reviewer has to be asked first, [`Stop::Fail`] when a handler aborts or a reviewer
 /// rejected.
-pub fn deliver(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
-    let Over { outcome, handled, duration_ms, ending } = over;
-    if let Some(node) = turn.flow.as_mut().and_then(|run| run.node.as_mut()) {
+pub async fn deliver(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    call: &Call,
+    Over { result, ending }: Over,
+) -> Result<(), Stop> {
+    if outbox.claimed.is_node {
         // No model receives it: the outcome is the result of the node.
-        node.outcome = Some(outcome);
+        bodies.outcome = Some(result.outcome);
         return Ok(());
     }
+    let outcome = &result.outcome;
     if let Ending::Made { withheld, .. } = &ending
-        && let Some(object) = turn.past.object.as_mut().filter(|_| outcome.was_invoked())
+        && let Some(object) = past.object.as_mut().filter(|_| outcome.was_invoked())
     {
-        let outputs = if *withheld { Value::Null } else { outputs_of(&outcome) };
+        let outputs = if *withheld { Value::Null } else { outputs_of(outcome) };
         object.record(&call.asked.name, call.asked.arguments.clone(), outputs);
     }
-    match handled.as_ref().map(|handled| handled.strategy) {
+    match result.handled.as_ref().map(|handled| handled.strategy) {
         Some(Strategy::Skip) => {
             let text = format!("`{}` could not be called; continue without its result", call.asked.name);
-            say(&mut turn.past, &mut turn.outbox, call, text);
+            past.say(outbox, Message::tool(call.asked.call_id.clone(), text));
             return Ok(());
         }
-        Some(Strategy::Abort) => return Err(failed(call, &outcome).into()),
-        Some(Strategy::Escalate) => ask(&turn.past, &mut turn.outbox, call, &outcome)?,
+        Some(Strategy::Abort) => return Err(failed(call, outcome).into()),
+        Some(Strategy::Escalate) => ask(past, outbox, call, outcome)?,
         Some(Strategy::Fallback | Strategy::Retry) | None => {}
     }
-    match ending {
-        Ending::Refused => say(&mut turn.past, &mut turn.outbox, call, outcome.for_model()),
-        Ending::Recalled => {
-            release(&mut turn.past, &turn.bodies, &mut turn.outbox, call, outcome, duration_ms)?
-        }
-        Ending::Made { denied: Some(denial), .. } => {
-            say(&mut turn.past, &mut turn.outbox, call, denial.for_model())
-        }
+    let text = match ending {
+        Ending::Made { denied: Some(denial), .. } => denial.for_model(),
         Ending::Made { reviewed: Some(capability), .. } => {
-            restriction::review_output(&turn.past, &turn.outbox, call, &capability, &outcome)?;
+            let act = Act::Release { call, capability: &capability, outcome };
+            return policy::may(past, outbox, act).await.map(drop);
         }
-        Ending::Made { .. } => say(&mut turn.past, &mut turn.outbox, call, outcome.for_model()),
-    }
+        Ending::Refused | Ending::Made { .. } => outcome.for_model(),
+        Ending::Recalled => {
+            let text = outcome.for_model();
+            release(past, bodies, outbox, call, result).await?;
+            text
+        }
+    };
+    past.say(outbox, Message::tool(call.asked.call_id.clone(), text));
     Ok(())
 }
 
-fn say(past: &mut TurnHistory, outbox: &mut Outbox, call: &Call, text: String) {
-    past.say(outbox, Message::tool(call.asked.call_id.clone(), text));
+/// Publishes an outcome that an earlier attempt settled, once its review has approved it.
+///
+/// # Errors
+/// [`Stop::Park`] while its output waits for a review, [`Stop::Fail`] when the review rejected it.
+async fn release(
+    past: &mut TurnHistory,
+    bodies: &Bodies,
+    outbox: &mut Outbox,
+    call: &Call,
+    result: CallResult,
+) -> Result<(), Stop> {
+    let (name, outcome) = (&call.asked.name, &result.outcome);
+    let capability = resol::capability(&outbox.claimed, bodies, name);
+    let reviewed = capability.filter(|own| own.output_restriction.is_reviewed() && outcome.was_invoked());
+    let Some(capability) = reviewed else { return Ok(()) };
+    policy::may(past, outbox, Act::Release { call, capability: &capability, outcome }).await?;
+    if capability.collect_results {
+        if let Some(object) = &mut past.object {
+            object.reveal(name, &outputs_of(outcome));
+        }
+        let settled = journal::settled(call, CallResult { handled: None, ..result }, false);
+        outbox.pending.tool_calls.push(settled);
+    }
+    Ok(())
 }
 
 /// Returns the failed call as the job's own failure: no further attempt can change it.
@@ -139,9 +174,8 @@ fn failed(call: &Call, outcome: &ToolOutcome) -> JobError {
 /// continue.
 fn ask(past: &TurnHistory, outbox: &mut Outbox, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
     let Some(error) = outcome.as_error() else { return Ok(()) };
-    let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.ossa()) else {
-        let data = error.event_data();
-        outbox.event(EventName::ErrorEscalated, data);
+    let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.class()) else {
+        outbox.event(EventName::ErrorEscalated, error.event_data());
         return Ok(());
     };
     let question = json!({"name": call.asked.name, "call_id": call.asked.call_id, "inputs": call.asked.arguments,
@@ -151,71 +185,44 @@ fn ask(past: &TurnHistory, outbox: &mut Outbox, call: &Call, outcome: &ToolOutco
     match escalation::answer(past, &topic) {
         Some(ReviewState::Approved) => Ok(()),
         Some(state @ (ReviewState::Rejected | ReviewState::Expired)) => {
-            let (target, context) = (Some(contact.target.clone()), Some(json!({"state": state})));
-            let decided = Escalation { to: EscalationType::Human, target, context };
+            let decided = escalation::decided(Some(contact.target), state);
             Err(failed(call, outcome).escalated(decided).into())
         }
         Some(ReviewState::Open) | None => {
-            let data = error.event_data();
-            outbox.event(EventName::ErrorEscalated, data);
+            outbox.event(EventName::ErrorEscalated, error.event_data());
             Err(escalation::ask(past, outbox, topic, question, &contact))
         }
     }
 }
 
 /// Journals the outcome of a repeated call; returns the text for the model.
-pub fn known_again(
+///
+/// # Errors
+/// As [`policy::may`].
+pub async fn known_again(
     past: &TurnHistory,
     outbox: &mut Outbox,
     call: &Call,
     capability: &Capability,
-    outcome: ToolOutcome,
-    duration_ms: i64,
-) -> String {
-    let outcome = outbox.screen_outcome(&call.asked.name, outcome);
-    let denied = restriction::after(&outbox.claimed, past, call, capability, &outcome);
+    mut result: CallResult,
+) -> Result<String, Stop> {
+    result.outcome = outbox.screen_outcome(&call.asked.name, result.outcome);
+    let act = Act::Output { call, capability, outcome: &result.outcome };
+    let ruling = policy::may(past, outbox, act).await?;
     // A reviewer decided about the first outcome; this one was not reviewed, so it is not published.
     let reviewed = capability.output_restriction.is_reviewed();
-    let withheld = denied.is_some() || reviewed || !capability.collect_results;
-    journal::note_outcome(outbox, call, &outcome, None, duration_ms, withheld);
-    match denied {
-        Some(denial) => denial.for_model(),
-        None if reviewed => "withheld, because a reviewer has to approve this output".to_owned(),
-        None => outcome.for_model(),
-    }
+    let withheld = matches!(ruling, Ruling::Deny(_)) || reviewed || !capability.collect_results;
+    journal::note_outcome(outbox, call, &result, withheld);
+    Ok(match ruling {
+        Ruling::Deny(denial) => denial.for_model(),
+        _ if reviewed => "withheld, because a reviewer has to approve this output".to_owned(),
+        _ => result.outcome.for_model(),
+    })
 }
 
 /// Journals the reason why a call was not repeated; returns the text for the model.
-pub fn refused_again(outbox: &mut Outbox, call: &Call, refusal: &ToolOutcome) -> String {
-    journal::note_outcome(outbox, call, refusal, None, 0, false);
-    refusal.for_model()
-}
-
-/// Delivers an outcome that an earlier attempt settled to the model.
-///
-/// # Errors
-/// [`Stop::Park`] while its output waits for a review, [`Stop::Fail`] when the review rejected it.
-pub fn release(
-    past: &mut TurnHistory,
-    bodies: &Bodies,
-    outbox: &mut Outbox,
-    call: &Call,
-    outcome: ToolOutcome,
-    duration_ms: i64,
-) -> Result<(), Stop> {
-    if let Some(capability) = resol::capability(&outbox.claimed, bodies, &call.asked.name)
-        && capability.output_restriction.is_reviewed()
-        && outcome.was_invoked()
-    {
-        restriction::review_output(past, outbox, call, &capability, &outcome)?;
-        if capability.collect_results {
-            let step = journal::settled(call, &outcome, None, duration_ms, false);
-            outbox.pending.tool_calls.push(step);
-            if let Some(object) = &mut past.object {
-                object.reveal(&call.asked.name, &outputs_of(&outcome));
-            }
-        }
-    }
-    past.say(outbox, Message::tool(call.asked.call_id.clone(), outcome.for_model()));
-    Ok(())
+pub fn refused_again(outbox: &mut Outbox, call: &Call, refusal: ToolOutcome) -> String {
+    let text = refusal.for_model();
+    journal::note_outcome(outbox, call, &refusal.into(), false);
+    text
 }

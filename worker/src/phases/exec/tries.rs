@@ -6,24 +6,29 @@ use serde_json::{Value, json};
 use turnstone_domain::EventName;
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome, Tried};
 
-/// Journals a failed try of a call that continues. Its row is `planned` again, because no request is in flight.
-pub fn tried(
-    outbox: &mut Outbox,
-    call: &Call,
-    failed: &ToolOutcome,
-    duration_ms: i64,
-    replaced: Option<String>,
-    instead: Option<String>,
-) {
-    let ToolOutcome::Error { code, .. } = failed else { return };
-    let (code, at) = (code.clone(), outbox.claimed.deps.clock.now());
-    let tried = Tried { code, duration_ms, at, instead: replaced };
-    let step = ToolCallMove::Retry { call_id: call.asked.call_id.clone(), tried, instead };
-    outbox.pending.tool_calls.push(step);
+/// The next try of a call.
+pub enum NextTry {
+    /// The same tool again: the number of this retry, and the delay in milliseconds. `fallback` names the tool, unless it
+    /// is the one that the model requested.
+    Again { retry: u32, delay_ms: u64, fallback: Option<String> },
+    /// This tool instead.
+    Instead(String),
 }
 
-/// Records the event that a call continues after a failure.
-pub fn retrying(outbox: &mut Outbox, call: &Call, failed: &ToolOutcome, facts: Value) {
+/// Journals a failed try of a call that continues, and publishes it. The row is `planned` again, because no request is in
+/// flight.
+pub fn record(outbox: &mut Outbox, call: &Call, failed: &ToolOutcome, duration_ms: i64, next: NextTry) {
+    let (tool, instead, facts) = match next {
+        NextTry::Again { retry, delay_ms, fallback } => {
+            (fallback, None, json!({"retry": retry, "delay_ms": delay_ms}))
+        }
+        NextTry::Instead(name) => (None, Some(name.clone()), json!({"instead": name})),
+    };
+    if let ToolOutcome::Error { code, .. } = failed {
+        let (code, at) = (code.clone(), outbox.claimed.deps.clock.now());
+        let (call_id, tried) = (call.asked.call_id.clone(), Tried { code, duration_ms, at, instead: tool });
+        outbox.pending.tool_calls.push(ToolCallMove::Retry { call_id, tried, instead });
+    }
     let mut data = failed.event_data().unwrap_or_default();
     data["call_id"] = json!(call.asked.call_id);
     data["name"] = json!(call.asked.name);

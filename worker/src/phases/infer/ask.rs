@@ -9,8 +9,9 @@
 //!
 //! When one of them is refused, the earlier ones are given back and the next model of the list is tried.
 
-use super::circuit;
+use super::circuit::Admission;
 use super::pictures;
+use super::request::bound;
 use super::reservation::{self, Afforded};
 use super::retries::LONGEST_HOLD;
 use crate::breakers::Success;
@@ -18,17 +19,36 @@ use crate::flow;
 use crate::flow::run::FlowRun;
 use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
-use crate::state::{Claimed, Outbox, Secured, Stop, Turn, TurnHistory, trace};
+use crate::phases::circuit::report;
+use crate::state::{Claimed, Outbox, Secured, Stop, trace};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnstone_domain::agent::ModelRef;
 use turnstone_domain::budget;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{EventName, JobError};
+
+/// A request that is ready to be sent, and what its calls share.
+pub struct Prepared {
+    /// The request. After a call it names the model that was called last, and its timeout is what is left of the document's.
+    pub request: ModelRequest,
+    /// An upper bound of the tokens of its prompt.
+    pub prompt_bound: i64,
+    /// True if followers of the engagement receive the text while the model writes.
+    pub live: bool,
+    /// The reservation of a call that got no answer; the next call replaces it.
+    pub reserved: Option<Afforded>,
+}
+
+impl Prepared {
+    /// Returns a request of which no model was asked yet.
+    pub fn of(request: ModelRequest, live: bool) -> Self {
+        Self { prompt_bound: bound(&request), request, live, reserved: None }
+    }
+}
 
 /// An answer with its provider, and what has to be settled once the answer is durable.
 pub struct Answered {
@@ -36,12 +56,43 @@ pub struct Answered {
     pub provider: String,
     /// The answer.
     pub answer: ModelAnswer,
-    /// The pass of the rate limit, which gets the unused tokens back; `None` when no limit applies.
-    pub pass: Option<Pass>,
     /// The reservation in the budgets.
     pub afforded: Afforded,
-    /// The success to report to the model's circuit breaker in the store, once the answer is durable.
-    pub success: Option<Success>,
+    /// The report about the call.
+    pub receipt: Receipt,
+}
+
+/// The report about a call that was answered, which is due once the answer is durable.
+pub struct Receipt {
+    /// The pass of the rate limit, which gets the unused tokens back; `None` when no limit applies.
+    pass: Option<Pass>,
+    /// The success for the model's circuit breaker in the store.
+    success: Option<Success>,
+}
+
+impl Receipt {
+    /// Returns true if there is something to report.
+    pub fn is_due(&self) -> bool {
+        self.pass.is_some() || self.success.is_some()
+    }
+
+    /// Reports the call, which used so many tokens.
+    ///
+    /// # Errors
+    /// As [`Outbox::secured`].
+    pub async fn report(self, outbox: &Outbox, used: i64) -> Result<(), Stop> {
+        Box::pin(release(outbox, self.pass.as_ref(), used)).await?;
+        report(outbox, self.success).await
+    }
+}
+
+/// Returns the unused tokens of a call to its rate limit, if it has one.
+async fn release(outbox: &Outbox, pass: Option<&Pass>, used: i64) -> Result<(), Stop> {
+    if let Some(pass) = pass {
+        let deps = &outbox.claimed.deps;
+        deps.limits.settle(outbox.secured()?, &*deps.clock, pass, used).await;
+    }
+    Ok(())
 }
 
 /// The error of a job for which there is no model to call.
@@ -50,21 +101,13 @@ const NO_MODEL: &str =
 
 /// Calls the models of the agent in order until one answers (agent extension §3 rule 2).
 ///
-/// If `live` is set, followers of the engagement receive the text while the model writes. `reserved` is the reservation of
-/// an earlier call that got no answer; the next call replaces it. Afterwards `request` names the model that was called
-/// last, and its timeout is what is left of the document's.
-///
 /// # Errors
 /// [`Stop::Fail`] with the error of the last model, [`Stop::Drain`], and those of a barrier.
 pub async fn ask(
-    turn: &mut Turn,
-    request: &mut ModelRequest,
-    prompt_bound: i64,
-    live: bool,
-    reserved: &mut Option<Afforded>,
-    draining: &CancellationToken,
+    outbox: &mut Outbox,
+    flow: Option<&FlowRun>,
+    prepared: &mut Prepared,
 ) -> Result<Answered, Stop> {
-    let Turn { past, outbox, flow, .. } = turn;
     let agent = Arc::clone(&outbox.claimed.agent);
     let default;
     let models = if agent.model.models.is_empty() {
@@ -74,16 +117,16 @@ pub async fn ask(
         agent.model.models.as_slice()
     };
     let mut last = unconfigured(NO_MODEL.to_owned());
-    let (tenant, wanted_tokens) = (outbox.claimed.tenant(), request.max_tokens);
+    let (tenant, wanted_tokens) = (outbox.claimed.tenant(), prepared.request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
-        let Some((provider, model)) = find_model(outbox, flow.as_deref(), wanted)? else {
+        let Some((provider, model)) = find_model(outbox, flow, wanted)? else {
             let unknown = unknown_provider(outbox, wanted);
             // If an earlier model of the list may answer later, its error is the one that permits another attempt.
             last = if last.retryable { last } else { unknown };
             continue;
         };
-        let passage = match circuit::pass(outbox, outbox.secured()?, &provider, &wanted.model).await {
-            Ok(passage) => passage,
+        let admission = match Admission::of(outbox, &provider, &wanted.model).await? {
+            Ok(admission) => admission,
             Err(open) => {
                 model_failed(outbox, wanted, &provider, &open.message);
                 last = open;
@@ -91,28 +134,26 @@ pub async fn ask(
             }
         };
         // When a provider demands a delay, the next model of the list is called at once. Only the last one waits.
-        let patience =
-            if at + 1 == models.len() { request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
-        let tokens = budget::allow(prompt_bound, wanted_tokens, outbox.budget.left())
-            .map_or(prompt_bound, |allowance| allowance.reserve);
+        let is_last = at + 1 == models.len();
+        let patience = if is_last { prepared.request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
+        let tokens = budget::allow(prepared.prompt_bound, wanted_tokens, outbox.budget.left())
+            .map_or(prepared.prompt_bound, |allowance| allowance.reserve);
         let call =
             LimitedCall { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
-        let tried =
-            Box::pin(admitted(outbox, wanted, call, reserved, (prompt_bound, wanted_tokens), draining));
-        let (pass, place, afforded) = match tried.await {
+        let (pass, place, afforded) = match Box::pin(admitted(outbox, wanted, call, prepared)).await {
             Ok(Ok(admitted)) => admitted,
             refused => {
-                let (claimed, secured) = (&outbox.claimed, outbox.secured()?);
-                Box::pin(circuit::not_asked(claimed, secured, &provider, &wanted.model, passage)).await;
+                Box::pin(admission.not_used(outbox)).await?;
                 last = refused?.err().unwrap_or(last);
                 continue;
             }
         };
         // The duration of INFER begins here: it contains the call, and not the waits before it.
         outbox.enter_phase();
+        let request = &mut prepared.request;
         request.model.clone_from(&wanted.model);
         request.max_tokens = afforded.max_tokens;
-        request.listener = if live { listener(past, outbox) } else { Listener::default() };
+        request.listener = if prepared.live { listener(outbox) } else { Listener::default() };
         let began = tokio::time::Instant::now();
         let answered = call_model(&outbox.claimed, outbox.secured()?, (&provider, &*model), request).await;
         // From here until `Outbox::book` the answer exists only in memory, so `Outbox::secured` refuses every wait.
@@ -121,18 +162,19 @@ pub async fn ask(
         drop(place);
         match answered {
             Ok(answer) => {
-                let success = circuit::answered(&outbox.claimed, &provider, &wanted.model, passage);
-                return Ok(Answered { provider, answer, pass, afforded, success });
+                let receipt = Receipt { pass, success: admission.answered(&outbox.claimed) };
+                return Ok(Answered { provider, answer, afforded, receipt });
             }
             Err(error) => {
-                Box::pin(circuit::failed(outbox, &provider, &wanted.model, passage, &error)).await?;
-                if let Some(pass) = &pass {
-                    Box::pin(give_back(&outbox.claimed, outbox.secured()?, pass, &error)).await;
-                }
+                Box::pin(admission.failed(outbox, &error)).await?;
+                Box::pin(give_back(outbox, pass.as_ref(), &error)).await?;
                 model_failed(outbox, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
-                *reserved = Some(afforded);
-                spend_time(&outbox.claimed, request, began);
+                prepared.reserved = Some(afforded);
+                // The timeout of the agent's document bounds all models and retries together (RS-42).
+                if outbox.claimed.agent.limits.model_timeout_ms.is_some() {
+                    request.timeout = request.timeout.saturating_sub(began.elapsed());
+                }
                 if !error.falls_back() || request.timeout.is_zero() {
                     return Err(last.into());
                 }
@@ -142,49 +184,39 @@ pub async fn ask(
     Err(last.into())
 }
 
-/// Subtracts the time of a failed call from the timeout of the agent's document, which bounds all models and retries
-/// together (RS-42).
-fn spend_time(claimed: &Claimed, request: &mut ModelRequest, began: tokio::time::Instant) {
-    if claimed.agent.limits.model_timeout_ms.is_some() {
-        request.timeout = request.timeout.saturating_sub(began.elapsed());
-    }
-}
+/// Three of the permissions of a call: the pass of its rate limit, a place, and the reservation.
+type Admitted = (Option<Pass>, Option<OwnedSemaphorePermit>, Afforded);
 
-/// Gets three of the permissions of a call: the pass of its rate limit, a place, and the reservation. The inner error is
-/// the refusal of this model; another model of the list may still answer.
+/// Gets these permissions. The inner error is the refusal of this model; another model of the list may still answer.
 async fn admitted(
     outbox: &mut Outbox,
     wanted: &ModelRef,
     call: LimitedCall<'_>,
-    reserved: &mut Option<Afforded>,
-    (prompt_bound, tokens): (i64, i64),
-    draining: &CancellationToken,
-) -> Result<Result<(Option<Pass>, Option<OwnedSemaphorePermit>, Afforded), JobError>, Stop> {
+    prepared: &mut Prepared,
+) -> Result<Result<Admitted, JobError>, Stop> {
     let provider = call.provider;
     loop {
-        let pass = match enter(outbox, call, draining).await? {
+        let pass = match enter(outbox, call).await? {
             Ok(pass) => pass,
             Err(held) => {
                 model_failed(outbox, wanted, provider, &held.message);
                 return Ok(Err(held));
             }
         };
-        let place = place(outbox, provider, pass.as_ref(), draining).await?;
+        let place = place(outbox, provider, pass.as_ref()).await?;
         let named = format!("{provider}/{}", wanted.model);
-        let refused = match reservation::reserve(outbox, reserved, (prompt_bound, tokens), named).await {
+        let refused = match reservation::reserve(outbox, prepared, named).await {
             // The job was paused before the reservation was durable, which is released with the lease.
-            Ok(_) if draining.is_cancelled() => Some(Stop::Drain),
+            Ok(_) if outbox.draining.is_cancelled() => Some(Stop::Drain),
             // A freeze began while the call waited. It waits again, and holds no place of others meanwhile.
             Ok(held) if outbox.is_frozen().await? => {
-                *reserved = Some(held);
+                prepared.reserved = Some(held);
                 None
             }
             Ok(held) => return Ok(Ok((pass, place, held))),
             Err(stop) => Some(stop),
         };
-        if let Some(pass) = &pass {
-            outbox.claimed.deps.limits.settle(outbox.secured()?, &*outbox.claimed.deps.clock, pass, 0).await;
-        }
+        release(outbox, pass.as_ref(), 0).await?;
         match refused {
             None => {}
             // A cheaper model may still fit.
@@ -200,33 +232,25 @@ async fn place(
     outbox: &Outbox,
     provider: &str,
     pass: Option<&Pass>,
-    draining: &CancellationToken,
 ) -> Result<Option<OwnedSemaphorePermit>, Stop> {
-    let deps = &outbox.claimed.deps;
     tokio::select! {
         biased;
-        place = deps.providers.place(provider) => return Ok(place),
-        () = draining.cancelled() => {}
+        place = outbox.claimed.deps.providers.place(provider) => return Ok(place),
+        () = outbox.draining.cancelled() => {}
     }
-    if let Some(pass) = pass {
-        deps.limits.settle(outbox.secured()?, &*deps.clock, pass, 0).await;
-    }
+    release(outbox, pass, 0).await?;
     Err(Stop::Drain)
 }
 
 /// Waits until no freeze holds and the rate limit admits the call. Meanwhile the turn keeps its slot, its lease, and the
 /// reservation of an earlier model. The inner error means that the provider demanded a longer delay than the call may wait.
-async fn enter(
-    outbox: &Outbox,
-    call: LimitedCall<'_>,
-    draining: &CancellationToken,
-) -> Result<Result<Option<Pass>, JobError>, Stop> {
+async fn enter(outbox: &Outbox, call: LimitedCall<'_>) -> Result<Result<Option<Pass>, JobError>, Stop> {
     outbox.unless_frozen().await?;
     let (deps, secured) = (&outbox.claimed.deps, outbox.secured()?);
     let entered = tokio::select! {
         biased;
         entered = deps.limits.enter(secured, &*deps.clock, call) => entered,
-        () = draining.cancelled() => return Err(Stop::Drain),
+        () = outbox.draining.cancelled() => return Err(Stop::Drain),
     };
     match entered {
         Ok(pass) => Ok(Ok(pass)),
@@ -242,12 +266,8 @@ async fn enter(
     }
 }
 
-/// Returns the listener that sends the text of an answer to the engagement's followers while the model writes it. It does
-/// nothing when the agent's answers are checked before they are shown, and in a conversation without the user.
-pub fn listener(past: &TurnHistory, outbox: &Outbox) -> Listener {
-    if !outbox.claimed.agent.speaks_live() || past.conversation.thread().is_some() {
-        return Listener::default();
-    }
+/// Returns the listener that sends the text of one answer to the engagement's followers while the model writes it.
+fn listener(outbox: &Outbox) -> Listener {
     let (engagement, job) = (outbox.claimed.engagement.id.clone(), outbox.claimed.job.id.clone());
     let speaker = outbox.claimed.deps.doorbell.live().speaker(engagement, job, outbox.position.turn);
     Listener::new(move |text| speaker.say(text))
@@ -302,13 +322,14 @@ async fn call_model(
 
 /// Returns the tokens of a failed call to the rate limit, and applies the delay that the provider demanded to all workers.
 /// A call whose answer was lost may have used its tokens, so they are not returned.
-async fn give_back(claimed: &Claimed, secured: Secured<'_>, pass: &Pass, error: &ModelError) {
-    let deps = &claimed.deps;
-    if let ModelError::RateLimited { retry_after_ms: Some(wait_ms), .. } = error {
-        deps.limits.hold(secured, &*deps.clock, pass, *wait_ms).await;
+async fn give_back(outbox: &Outbox, pass: Option<&Pass>, error: &ModelError) -> Result<(), Stop> {
+    let deps = &outbox.claimed.deps;
+    if let (ModelError::RateLimited { retry_after_ms: Some(wait_ms), .. }, Some(pass)) = (error, pass) {
+        deps.limits.hold(outbox.secured()?, &*deps.clock, pass, *wait_ms).await;
     }
-    if !matches!(error, ModelError::Timeout(_) | ModelError::Malformed(_)) {
-        deps.limits.settle(secured, &*deps.clock, pass, 0).await;
+    match error {
+        ModelError::Timeout(_) | ModelError::Malformed(_) => Ok(()),
+        _ => release(outbox, pass, 0).await,
     }
 }
 
@@ -328,7 +349,7 @@ fn unknown_provider(outbox: &mut Outbox, wanted: &ModelRef) -> JobError {
 
 /// Returns an error that another attempt cannot change: the job or the configuration has to change first.
 fn unconfigured(message: String) -> JobError {
-    JobError { retryable: false, ..JobError::new(FailureKind::ModelUnavailable, message) }
+    JobError::new(FailureKind::ModelUnavailable, message).for_good()
 }
 
 /// Returns the job's error for a failed call, when no other model answers.
@@ -341,6 +362,6 @@ fn failure(wanted: &ModelRef, error: &ModelError) -> JobError {
         ModelError::Unavailable(_) => JobError::new(FailureKind::ModelUnavailable, message).of_an_outage(),
         ModelError::Timeout(_) => JobError::new(FailureKind::ModelTimeout, message),
         ModelError::Malformed(_) => JobError::new(FailureKind::Model, message),
-        ModelError::Refused(_) => JobError { retryable: false, ..JobError::new(FailureKind::Model, message) },
+        ModelError::Refused(_) => JobError::new(FailureKind::Model, message).for_good(),
     }
 }

@@ -22,16 +22,16 @@ mod retries;
 pub mod summary;
 mod turn_limit;
 
+use crate::flow::run::FlowRun;
 use crate::flow::{self, NodeAnswer};
 use crate::model::{AskedCall, FinishReason, ModelAnswer};
 use crate::state::bodies::InferBody;
-use crate::state::{Bodies, Outbox, Stop, Turn};
-use ask::Answered;
+use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
+use ask::{Answered, Prepared};
 use reservation::Afforded;
 use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 use turnstone_domain::budget::{Amount, BudgetMove};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, EventName, Phase, Spent};
@@ -60,62 +60,56 @@ struct Facts<'a> {
 /// [`Stop::Fail`] when the budget does not allow a call, no model answers, or a filter blocks the answer. The cost of a
 /// blocked answer is recorded before. [`Stop::Drain`] when the worker drains, or the job is paused, while the call
 /// waits for permission.
-pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
-    if let Some(planned) = flow::plan(turn) {
-        return planned_node(&mut turn.bodies, &mut turn.outbox, planned);
+pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
+    let Turn { past, bodies, outbox, flow } = turn;
+    if let Some(planned) = flow.as_deref().and_then(|run| flow::plan(past, outbox, run)) {
+        return planned_node(bodies, outbox, planned);
     }
-    if let Some(overflow) = turn.past.conversation.overflow(&turn.outbox.claimed.agent.memory) {
-        Box::pin(summary::make(turn, overflow, draining)).await?;
+    if let Some(overflow) = past.conversation.overflow(&outbox.claimed.agent.memory) {
+        Box::pin(summary::make(past, outbox, flow.as_deref(), overflow)).await?;
     }
-    if turn.flow.is_some() {
-        Box::pin(summary::transform(turn, draining)).await?;
+    if let Some(run) = flow.as_deref_mut() {
+        Box::pin(summary::transform(past, outbox, run)).await?;
     }
-    let mut request = request::request(turn)?;
-    if pictures::may_be_shown(&turn.outbox.claimed, &request) {
-        Box::pin(pictures::attach(&turn.past, &turn.outbox, &mut request)).await?;
+    let flow = flow.as_deref();
+    let mut request = request::request(past, bodies, outbox, flow)?;
+    if pictures::may_be_shown(&outbox.claimed, &request) {
+        Box::pin(pictures::attach(past, outbox, &mut request)).await?;
     }
-    let bound = request::bound(&request);
-    turn_limit::fit(&turn.past, &turn.outbox, &mut request, bound)?;
-    let wanted = request.max_tokens;
-    let mut reserved = None;
-    let requested = retries::ask(turn, &mut request, bound, &mut reserved, draining).await;
-    let Answered { provider, mut answer, pass, afforded, success } = match requested {
-        // A node of a flow may name another branch for a failure. The turn then continues as if the node had answered.
-        Err(Stop::Fail(error)) if flow::catches(turn, &error) => {
-            if let Some(afforded) = reserved {
-                let tokens = BudgetMove::Settle { reserved: afforded.tokens, used: 0 };
-                turn.outbox.book(tokens, afforded.settled(0));
+    // An answer that is checked before it is shown has no followers, and neither has a conversation without the user.
+    let live = outbox.claimed.agent.speaks_live() && past.conversation.thread().is_none();
+    let mut prepared = Prepared::of(request, live);
+    turn_limit::fit(past, outbox, &mut prepared)?;
+    let wanted = prepared.request.max_tokens;
+    let Answered { provider, mut answer, afforded, receipt } =
+        match retries::ask(outbox, flow, &mut prepared).await {
+            // A node of a flow may name another branch for a failure. The turn then continues as if the node had answered.
+            Err(Stop::Fail(error)) if flow::catches(outbox, flow, &error) => {
+                if let Some(afforded) = prepared.reserved {
+                    let tokens = BudgetMove::Settle { reserved: afforded.tokens, used: 0 };
+                    outbox.book(tokens, afforded.settled(0));
+                }
+                let failed = NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() };
+                return planned_node(bodies, outbox, failed);
             }
-            return planned_node(
-                &mut turn.bodies,
-                &mut turn.outbox,
-                NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() },
-            );
-        }
-        requested => requested?,
-    };
+            requested => requested?,
+        };
     let used = afforded.book(answer.usage);
-    let blocked = turn.outbox.screen_answer(&mut answer);
-    record(turn, provider, answer, &afforded, afforded.max_tokens < wanted)?;
+    let blocked = outbox.screen_answer(&mut answer);
+    let capped = afforded.max_tokens < wanted;
+    record(past, bodies, outbox, flow, PaidAnswer { provider, answer, afforded, capped })?;
     let has_calls = |answer: &Message| !answer.tool_calls.is_empty();
-    let asks_for_tools = turn.node().is_none() && turn.past.conversation.answer().is_some_and(has_calls);
-    let commits_now = asks_for_tools || pass.is_some() || success.is_some();
-    let durable = if commits_now { turn.outbox.secure().await } else { Ok(()) };
+    let asks_for_tools = !outbox.claimed.is_node && past.conversation.answer().is_some_and(has_calls);
+    let durable = match asks_for_tools || receipt.is_due() {
+        true => outbox.secure().await,
+        false => Ok(()),
+    };
     // The answer is committed before the rate limit gets the unused tokens back. If the process dies in between, the limit
     // refills by itself, and the answer is not lost.
-    if let Some(pass) = pass {
-        Box::pin(turn.outbox.claimed.deps.limits.settle(
-            turn.outbox.secured()?,
-            &*turn.outbox.claimed.deps.clock,
-            &pass,
-            used,
-        ))
-        .await;
-    }
-    circuit::report(&turn.outbox, success).await?;
+    receipt.report(outbox, used).await?;
     durable?;
-    turn.outbox.deadline.check()?;
-    turn_limit::check_used(&turn.past, &turn.bodies, &turn.outbox)?;
+    outbox.deadline.check()?;
+    turn_limit::check_used(past, bodies, outbox)?;
     // Only now, because a blocked answer is paid for as well.
     blocked.map_or(Ok(()), |error| Err(error.into()))
 }
@@ -155,32 +149,43 @@ fn whole_calls(reason: FinishReason, mut requested: Vec<AskedCall>) -> (Vec<Aske
     (requested, cut.into_iter().map(|call| call.name).collect())
 }
 
-/// Adds the answer, its cost and the checkpoint of INFER to the pending write. They become durable at the next barrier.
-fn record(
-    turn: &mut Turn,
+/// An answer that was paid for.
+struct PaidAnswer {
     provider: String,
     answer: ModelAnswer,
-    afforded: &Afforded,
+    afforded: Afforded,
+    /// True if the budget allowed a shorter answer only.
     capped: bool,
+}
+
+/// Adds the answer, its cost and the checkpoint of INFER to the pending write. They become durable at the next barrier.
+fn record(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    flow: Option<&FlowRun>,
+    PaidAnswer { provider, answer, afforded, capped }: PaidAnswer,
 ) -> Result<(), Stop> {
     let reserved = afforded.tokens;
     let reported = answer.usage.map(|usage| usage.total());
     let used = afforded.book(answer.usage);
     if let Some(reported) = reported.filter(|reported| *reported != used) {
-        turn.outbox.event(EventName::UsageClamped, json!({"reported": reported, "booked": used}));
+        outbox.event(EventName::UsageClamped, json!({"reported": reported, "booked": used}));
     }
     let booked = answer.usage.unwrap_or_default().within(used);
     let cost = afforded.cost(answer.usage.map(|_| booked));
     let (requested, cut) = whole_calls(answer.finish_reason, answer.tool_calls);
+    let crew = flow.and_then(|run| run.crew.as_ref());
     let tool_calls: Vec<RequestedCall> = requested
         .into_iter()
         .map(|call| RequestedCall {
-            call_id: CallId(turn.outbox.claimed.deps.ids.next()),
-            arguments: flow::cast(turn.crew(), &call.name, call.arguments),
+            call_id: CallId(outbox.claimed.deps.ids.next()),
+            arguments: flow::cast(crew, &call.name, call.arguments),
             name: call.name,
         })
         .collect();
-    let (node, content) = flow::keep_answer(turn, answer.content.unwrap_or_default(), &tool_calls);
+    let (node, content) =
+        flow::keep_answer(&outbox.claimed, flow, answer.content.unwrap_or_default(), &tool_calls);
     let body = InferBody {
         provider,
         model: answer.model,
@@ -202,24 +207,23 @@ fn record(
         tokens_cached: body.tokens_cached,
         tokens_reasoning: body.tokens_reasoning,
         finish_reason: body.finish_reason,
-        budget_left: turn.outbox.budget.limit.map(|limit| limit - turn.outbox.budget.settled - used),
+        budget_left: outbox.budget.limit.map(|limit| limit - outbox.budget.settled - used),
         cost: (cost > 0).then_some(Amount(cost)),
         tool_calls: tool_calls.iter().map(|call| call.name.clone()).collect(),
         tool_calls_cut: (!cut.is_empty()).then_some(cut),
     };
-    turn.outbox.position.model_used = Some(body.model.clone());
-    turn.outbox.position.raise_until = None;
-    let position = turn.outbox.position.clone();
-    turn.outbox.pending.position = Some(position);
-    turn.outbox.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
+    outbox.position.model_used = Some(body.model.clone());
+    outbox.position.raise_until = None;
+    outbox.pending.position = Some(outbox.position.clone());
+    outbox.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
     if let Some(content) = content {
-        turn.past.say(&mut turn.outbox, Message { tool_calls, ..Message::text(Role::Assistant, content) });
+        past.say(outbox, Message { tool_calls, ..Message::text(Role::Assistant, content) });
     }
     // A summary bought in this turn is a cost of this phase.
-    let (summed_in, summed_out) = turn.past.conversation.summed_up_for(turn.outbox.position.turn);
+    let (summed_in, summed_out) = past.conversation.summed_up_for(outbox.position.turn);
     let tokens = (body.tokens_in + summed_in, body.tokens_out + summed_out);
-    turn.outbox.complete_infer(VERSION, &body, tokens, &facts)?;
-    turn.outbox.spent(Spent { tokens_cached: body.tokens_cached, cost, model: Some(afforded.model.clone()) });
-    turn.bodies.inferred = Some(Arc::new(body));
+    outbox.complete_infer(VERSION, &body, tokens, &facts)?;
+    outbox.spent(Spent { tokens_cached: body.tokens_cached, cost, model: Some(afforded.model.clone()) });
+    bodies.inferred = Some(Arc::new(body));
     Ok(())
 }

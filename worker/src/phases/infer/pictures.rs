@@ -21,7 +21,14 @@ const MOST: usize = 8;
 pub fn may_be_shown(claimed: &Claimed, request: &ModelRequest) -> bool {
     let of_tool =
         |message: &Arc<Message>| message.role == Role::Tool && message.content.contains("artifact_id");
-    request.messages.iter().any(of_tool) && are_taken(claimed)
+    if !request.messages.iter().any(of_tool) {
+        return false;
+    }
+    let providers = &claimed.deps.providers;
+    let default = providers.default_model_at(claimed.agent.model.provider.as_deref());
+    let models = &claimed.agent.model.models;
+    let requested = default.iter().filter(|_| models.is_empty()).chain(models);
+    requested.filter_map(|wanted| providers.resolve(wanted)).any(|(_, model)| model.takes_pictures())
 }
 
 /// Adds the newest pictures to the outcomes that name them, as long as the budget leaves room for the longest
@@ -85,13 +92,4 @@ pub fn for_model<'r>(request: &'r ModelRequest, model: &dyn Model) -> Cow<'r, Mo
     let showing = request.messages.iter_mut().filter(|message| shows(message));
     showing.for_each(|message| Arc::make_mut(message).parts.clear());
     Cow::Owned(request)
-}
-
-/// Returns true if one of the agent's models takes pictures.
-fn are_taken(claimed: &Claimed) -> bool {
-    let providers = &claimed.deps.providers;
-    let default = providers.default_model_at(claimed.agent.model.provider.as_deref());
-    let models = &claimed.agent.model.models;
-    let requested = default.iter().filter(|_| models.is_empty()).chain(models);
-    requested.filter_map(|wanted| providers.resolve(wanted)).any(|(_, model)| model.takes_pictures())
 }

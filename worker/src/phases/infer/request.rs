@@ -2,40 +2,47 @@
 
 use super::{prompt, turn_limit};
 use crate::flow;
+use crate::flow::run::FlowRun;
 use crate::model::{Listener, ModelRequest, ToolOffer};
 use crate::phases::exec::state_call;
 use crate::phases::resol;
 use crate::state::conversation::{images, size};
-use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory};
+use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
 use std::time::Duration;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::budget::{self, Allowance};
 
 /// Returns the request of the turn, with its messages and tools.
-pub fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
-    let resolved = turn.bodies.resolved()?;
-    let agent = &turn.outbox.claimed.agent;
-    let tools: Vec<ToolOffer> = match turn.outbox.claimed.may_call(turn.outbox.position.tool_turns) {
+pub fn request(
+    past: &TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &Outbox,
+    flow: Option<&FlowRun>,
+) -> Result<ModelRequest, Stop> {
+    let resolved = bodies.resolved()?;
+    let (claimed, tool_turns) = (&outbox.claimed, outbox.position.tool_turns);
+    let (agent, crew) = (&claimed.agent, flow.and_then(|run| run.crew.as_ref()));
+    let tools: Vec<ToolOffer> = match claimed.may_call(tool_turns) {
         true => {
             let allowed = resolved.tools.iter().filter(|name| agent.actions.forbids(name).is_none());
-            let own = allowed.filter_map(|name| resol::offer(&turn.outbox.claimed, &turn.bodies, name));
-            own.chain(state_call::offers(agent)).chain(flow::offers(turn.crew())).collect()
+            let own = allowed.filter_map(|name| resol::offer(claimed, bodies, name));
+            own.chain(state_call::offers(agent)).chain(flow::offers(crew)).collect()
         }
         false => Vec::new(),
     };
     // "required" applies to the first answer; afterwards the model may finish.
     let tool_choice = match agent.tool_choice {
-        ToolChoice::Required if turn.outbox.position.tool_turns > 0 => ToolChoice::Auto,
+        ToolChoice::Required if tool_turns > 0 => ToolChoice::Auto,
         choice => choice,
     };
     Ok(ModelRequest {
         system: prompt::system(agent),
-        messages: flow::messages(turn)
-            .unwrap_or_else(|| flow::transformed(turn, prompt::messages(&turn.outbox.claimed, &turn.past))),
+        messages: flow::messages(flow)
+            .unwrap_or_else(|| flow::transformed(past, crew, prompt::messages(claimed, past))),
         tools,
         tool_choice,
         output: agent.output.clone(),
-        ..plain_request(&turn.outbox.claimed)
+        ..plain_request(claimed)
     })
 }
 

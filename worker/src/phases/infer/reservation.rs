@@ -1,6 +1,7 @@
 //! The reservation for a model call: every budget that applies reserves the most that the call can use,
 //! before it runs.
 
+use super::ask::Prepared;
 use crate::model::Usage;
 use crate::state::bodies::Shortage;
 use crate::state::stop::{budget_exceeded, unpriced};
@@ -62,12 +63,8 @@ impl Afforded {
 /// # Errors
 /// [`Stop::Fail`] when a budget has not enough left for one token of an answer. Also when it is in money and
 /// the model has no price.
-pub async fn reserve(
-    outbox: &mut Outbox,
-    before: &mut Option<Afforded>,
-    (prompt_bound, wanted): (i64, i64),
-    model: String,
-) -> Result<Afforded, Stop> {
+pub async fn reserve(outbox: &mut Outbox, prepared: &mut Prepared, model: String) -> Result<Afforded, Stop> {
+    let (before, prompt_bound) = (&mut prepared.reserved, prepared.prompt_bound);
     let price = outbox.claimed.deps.prices.model(&model).cloned();
     let applies = |budget: &&budget::AppliedBudget| budget.model.as_ref().is_none_or(|only| *only == model);
     let budgets: Vec<String> =
@@ -84,7 +81,7 @@ pub async fn reserve(
     let unlimited = outbox.budget.limit.is_none()
         && outbox.budget.money.limit.is_none()
         && outbox.claimed.budgets.is_empty();
-    let known = budget::allow(prompt_bound, wanted, outbox.budget.left());
+    let known = budget::allow(prompt_bound, prepared.request.max_tokens, outbox.budget.left());
     // The ledger decides even if nothing seems to be left: other jobs may have released tokens.
     let mut fitting = known.unwrap_or(Allowance { reserve: prompt_bound.saturating_add(1), max_tokens: 1 });
     let mut shortage: Option<Shortage> = None;
@@ -127,13 +124,8 @@ pub async fn reserve(
                 shortage = Some(Shortage { left, needed, of: *of });
             }
             Err(LedgerError::Unpriced { budget, currency }) => {
-                return Err(unpriced(
-                    &budget,
-                    currency.as_deref(),
-                    &model,
-                    outbox.claimed.deps.prices.currency(),
-                )
-                .into());
+                let priced_in = outbox.claimed.deps.prices.currency();
+                return Err(unpriced(&budget, currency.as_deref(), &model, priced_in).into());
             }
             Err(error) => return Err(error.into()),
         }

@@ -4,15 +4,13 @@
 //! This rule is OSSA's: it applies to OSSA's agents, and to those whose document demands it. All others leave
 //! retries to their job's policy, which holds no slot meanwhile.
 
-use super::ask::{Answered, ask as ask_once};
-use super::reservation::Afforded;
-use crate::model::ModelRequest;
-use crate::state::{Claimed, Stop, Turn};
+use super::ask::{Answered, Prepared, ask as ask_once};
+use crate::flow::run::FlowRun;
+use crate::state::{Claimed, Outbox, Stop};
 use serde_json::json;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 use turnstone_domain::agent::AgentFormat;
-use turnstone_domain::error::{OssaCode, Strategy};
+use turnstone_domain::error::{ErrorClass, Strategy};
 use turnstone_domain::{EventName, JobError};
 
 /// The longest delay within a turn that a document may demand, in milliseconds.
@@ -21,46 +19,39 @@ const LONGEST_WAIT_MS: u64 = 60_000;
 /// The longest wait for a provider that demands a delay: beyond it the job releases its slot until then.
 pub const LONGEST_HOLD: Duration = Duration::from_secs(15);
 
-/// Calls the agent's models, and repeats that as its document demands. `reserved` is what stays reserved
-/// when none answered.
+/// Calls the agent's models, and repeats that as its document demands.
 ///
 /// # Errors
 /// As [`super::run`].
 pub async fn ask(
-    turn: &mut Turn,
-    request: &mut ModelRequest,
-    prompt_bound: i64,
-    reserved: &mut Option<Afforded>,
-    draining: &CancellationToken,
+    outbox: &mut Outbox,
+    flow: Option<&FlowRun>,
+    prepared: &mut Prepared,
 ) -> Result<Answered, Stop> {
     let mut tries = 0;
     loop {
-        let error = match ask_once(turn, request, prompt_bound, true, reserved, draining).await {
+        let error = match ask_once(outbox, flow, prepared).await {
             Err(Stop::Fail(error)) => error,
             other => return other,
         };
-        let Some(wait_ms) = wait(&turn.outbox.claimed, &error, tries) else {
-            let retryable = error.retryable && !is_last(&turn.outbox.claimed, &error);
+        let Some(wait_ms) = wait(&outbox.claimed, &error, tries) else {
+            let retryable = error.retryable && !is_last(&outbox.claimed, &error);
             return Err(JobError { retryable, ..error }.into());
         };
-        if turn.outbox.claimed.agent.limits.model_timeout_ms.is_some() {
-            let pause = Duration::from_millis(wait_ms);
-            if pause >= request.timeout {
+        let pause = Duration::from_millis(wait_ms);
+        if outbox.claimed.agent.limits.model_timeout_ms.is_some() {
+            let left = &mut prepared.request.timeout;
+            if pause >= *left {
                 return Err(error.into());
             }
-            request.timeout -= pause;
+            *left -= pause;
         }
         tries += 1;
         let mut data = error.event_data();
         data["retry"] = tries.into();
         data["delay_ms"] = json!(wait_ms);
-        turn.outbox.event(EventName::ModelRetrying, data);
-        turn.outbox.secured()?;
-        tokio::select! {
-            biased;
-            () = draining.cancelled() => return Err(Stop::Drain),
-            () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
-        }
+        outbox.event(EventName::ModelRetrying, data);
+        outbox.pause(pause).await?;
     }
 }
 
@@ -72,7 +63,7 @@ fn is_last(claimed: &Claimed, error: &JobError) -> bool {
 }
 
 fn of_model(error: &JobError) -> bool {
-    matches!(error.kind.ossa(), OssaCode::LlmError | OssaCode::LlmTimeout | OssaCode::RateLimited)
+    matches!(error.kind.class(), ErrorClass::LlmError | ErrorClass::LlmTimeout | ErrorClass::RateLimited)
 }
 
 fn is_held(error: &JobError) -> bool {
@@ -81,7 +72,7 @@ fn is_held(error: &JobError) -> bool {
 
 /// Returns the delay before the models are called again, in milliseconds; `None` when they are not.
 fn wait(claimed: &Claimed, error: &JobError, tries: u32) -> Option<u64> {
-    let code = error.kind.ossa();
+    let code = error.kind.class();
     if !error.retryable || !of_model(error) {
         return None;
     }

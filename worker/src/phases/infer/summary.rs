@@ -4,20 +4,17 @@
 //! before any step relies on it. After a crash the next worker finds it among the messages and does not ask
 //! again.
 
-use super::ask::{Answered, ask};
-use super::circuit;
-use super::request::{self, allowed, bound};
-use crate::breakers::Success;
+use super::ask::{Answered, Prepared, Receipt, ask};
+use super::request::{self, allowed};
 use crate::flow;
+use crate::flow::run::FlowRun;
 use crate::model::ModelRequest;
-use crate::model::limits::Pass;
 use crate::state::conversation::Overflow;
 use crate::state::conversation::line;
-use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory};
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use serde_json::json;
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
-use turnstone_domain::agent::{OutputContract, ToolChoice};
+use turnstone_domain::agent::ToolChoice;
 use turnstone_domain::budget::BudgetMove;
 use turnstone_domain::message::{Message, Role, Summary};
 use turnstone_domain::{EventName, JobError};
@@ -34,16 +31,21 @@ const TASK: &str = "You sum up the earlier part of a conversation between a user
 ///
 /// # Errors
 /// As the main call of the phase.
-pub async fn make(turn: &mut Turn, overflow: Overflow, draining: &CancellationToken) -> Result<(), Stop> {
-    let mut request = request(&turn.outbox.claimed, &overflow);
-    let Some(allowance) = allowed(&turn.past, &turn.outbox, &request) else {
-        turn.past.conversation.forget_before(overflow.until);
+pub async fn make(
+    past: &mut TurnHistory,
+    outbox: &mut Outbox,
+    flow: Option<&FlowRun>,
+    overflow: Overflow,
+) -> Result<(), Stop> {
+    let mut request = request(&outbox.claimed, &overflow);
+    let Some(allowance) = allowed(past, outbox, &request) else {
+        past.conversation.forget_before(overflow.until);
         return Ok(());
     };
     request.max_tokens = allowance.max_tokens;
-    let bought = buy(turn, request, overflow.messages.len(), draining).await?;
+    let bought = buy(outbox, flow, request, overflow.messages.len()).await?;
     let content = format!("Summary of the conversation so far: {}", bought.text);
-    bought.keep(&mut turn.past, &mut turn.outbox, None, (Role::System, content, overflow.until)).await
+    bought.keep(past, outbox, None, (Role::System, content, overflow.until)).await
 }
 
 /// A summary that is paid for and not recorded yet.
@@ -51,33 +53,31 @@ struct Bought {
     text: String,
     tokens_in: i64,
     tokens_out: i64,
-    pass: Option<Pass>,
-    success: Option<Success>,
+    receipt: Receipt,
     blocked: Option<JobError>,
 }
 
 /// Asks for a summary of so many messages, and books its cost.
 async fn buy(
-    turn: &mut Turn,
-    mut request: ModelRequest,
+    outbox: &mut Outbox,
+    flow: Option<&FlowRun>,
+    request: ModelRequest,
     messages: usize,
-    draining: &CancellationToken,
 ) -> Result<Bought, Stop> {
-    let bound = bound(&request);
-    let Answered { provider, mut answer, pass, afforded, success } =
-        ask(turn, &mut request, bound, false, &mut None, draining).await?;
+    let Answered { provider, mut answer, afforded, receipt } =
+        ask(outbox, flow, &mut Prepared::of(request, false)).await?;
     let used = afforded.book(answer.usage);
     let booked = answer.usage.unwrap_or_default().within(used);
     let (tokens_in, cost) = (booked.input, afforded.cost(answer.usage.map(|_| booked)));
-    turn.outbox.book(BudgetMove::Settle { reserved: afforded.tokens, used }, afforded.settled(cost));
-    turn.outbox.paid_before = turn.outbox.paid_before.saturating_add(cost);
-    let blocked = turn.outbox.screen_answer(&mut answer);
+    outbox.book(BudgetMove::Settle { reserved: afforded.tokens, used }, afforded.settled(cost));
+    outbox.paid_before = outbox.paid_before.saturating_add(cost);
+    let blocked = outbox.screen_answer(&mut answer);
     let tokens_out = used - tokens_in;
     let facts = json!({"messages": messages, "model": answer.model, "provider": provider,
                        "tokens_in": tokens_in, "tokens_out": tokens_out});
-    turn.outbox.event(EventName::HistorySummarized, facts);
+    outbox.event(EventName::HistorySummarized, facts);
     let text = answer.content.unwrap_or_default();
-    Ok(Bought { text, tokens_in, tokens_out, pass, success, blocked })
+    Ok(Bought { text, tokens_in, tokens_out, receipt, blocked })
 }
 
 impl Bought {
@@ -89,19 +89,11 @@ impl Bought {
         thread: Option<String>,
         (role, content, until): (Role, String, i64),
     ) -> Result<(), Stop> {
-        let Self { tokens_in, tokens_out, pass, success, blocked, .. } = self;
+        let Self { tokens_in, tokens_out, receipt, blocked, .. } = self;
         let summary = Some(Summary { until, tokens_in, tokens_out });
         past.say_in(outbox, thread, Message { summary, ..Message::text(role, content) });
         let durable = outbox.barrier().await;
-        if let Some(pass) = pass {
-            outbox
-                .claimed
-                .deps
-                .limits
-                .settle(outbox.secured()?, &*outbox.claimed.deps.clock, &pass, tokens_in + tokens_out)
-                .await;
-        }
-        circuit::report(outbox, success).await?;
+        receipt.report(outbox, tokens_in + tokens_out).await?;
         durable?;
         blocked.map_or(Ok(()), |error| Err(error.into()))
     }
@@ -111,31 +103,31 @@ impl Bought {
 ///
 /// # Errors
 /// As the main call of the phase.
-pub async fn transform(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
-    while let Some(due) = flow::due_summary(turn) {
+pub async fn transform(past: &mut TurnHistory, outbox: &mut Outbox, run: &mut FlowRun) -> Result<(), Stop> {
+    while let Some(due) = flow::due_summary(&outbox.claimed, past, run.crew.as_ref()) {
         let text = format!("{}\n\n{}", due.instructions, due.text);
         let messages = vec![Arc::new(Message::text(Role::User, text))];
-        let own = flow::begin_summary(turn, &due);
-        let request = ModelRequest {
-            messages,
-            max_tokens: request::most_tokens(&turn.outbox.claimed).min(MOST_TOKENS),
-            ..request::plain_request(&turn.outbox.claimed)
-        };
-        let bought = match allowed(&turn.past, &turn.outbox, &request) {
+        let own = flow::begin_summary(&mut outbox.claimed, run, &due);
+        let request = ModelRequest { messages, ..summary_request(&outbox.claimed) };
+        let bought = match allowed(past, outbox, &request) {
             Some(allowance) => {
                 let request = ModelRequest { max_tokens: allowance.max_tokens, ..request };
-                buy(turn, request, due.messages, draining).await.map(Some)
+                buy(outbox, Some(run), request, due.messages).await.map(Some)
             }
             None => Ok(None),
         };
-        flow::end_summary(turn, own);
+        flow::end_summary(&mut outbox.claimed, run, own);
         let Some(bought) = bought? else { return Ok(()) };
         let content = bought.text.clone();
-        bought
-            .keep(&mut turn.past, &mut turn.outbox, Some(due.thread), (Role::User, content, due.until))
-            .await?;
+        bought.keep(past, outbox, Some(due.thread), (Role::User, content, due.until)).await?;
     }
     Ok(())
+}
+
+/// Returns a request for a short answer, without messages.
+fn summary_request(claimed: &Claimed) -> ModelRequest {
+    let max_tokens = request::most_tokens(claimed).min(MOST_TOKENS);
+    ModelRequest { max_tokens, ..request::plain_request(claimed) }
 }
 
 fn request(claimed: &Claimed, overflow: &Overflow) -> ModelRequest {
@@ -143,10 +135,7 @@ fn request(claimed: &Claimed, overflow: &Overflow) -> ModelRequest {
     ModelRequest {
         system: TASK.to_owned(),
         messages: vec![Arc::new(Message::text(Role::User, said.join("\n\n")))],
-        tools: Vec::new(),
         tool_choice: ToolChoice::None,
-        max_tokens: request::most_tokens(claimed).min(MOST_TOKENS),
-        output: OutputContract::default(),
-        ..request::plain_request(claimed)
+        ..summary_request(claimed)
     }
 }

@@ -3,7 +3,7 @@
 //! A turn uses the prompts and the answers of its model calls, the summary of the conversation included. The
 //! limit holds as a budget does: the most that a call can use has to fit before the call is made.
 
-use crate::model::ModelRequest;
+use super::ask::Prepared;
 use crate::state::{Bodies, Outbox, TurnHistory};
 use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
@@ -25,18 +25,14 @@ fn of_turn(past: &TurnHistory, outbox: &Outbox) -> Option<i64> {
 ///
 /// # Errors
 /// [`FailureKind::MaxTokens`] when nothing is left for an answer: the call is not made.
-pub fn fit(
-    past: &TurnHistory,
-    outbox: &Outbox,
-    request: &mut ModelRequest,
-    prompt_bound: i64,
-) -> Result<(), JobError> {
+pub fn fit(past: &TurnHistory, outbox: &Outbox, prepared: &mut Prepared) -> Result<(), JobError> {
     let Some(left) = of_turn(past, outbox) else { return Ok(()) };
-    let room = left.saturating_sub(prompt_bound);
+    let room = left.saturating_sub(prepared.prompt_bound);
     if room < 1 {
-        return Err(exceeded(outbox, format!("may need up to {} tokens", prompt_bound.saturating_add(1))));
+        let needed = prepared.prompt_bound.saturating_add(1);
+        return Err(exceeded(outbox, format!("may need up to {needed} tokens")));
     }
-    request.max_tokens = request.max_tokens.min(room);
+    prepared.request.max_tokens = prepared.request.max_tokens.min(room);
     Ok(())
 }
 

@@ -6,10 +6,9 @@ mod memory;
 pub use input::{IMAGE_TYPES, MOST_IMAGE_CHARS};
 
 use crate::flow;
-use crate::policy::guard;
-use crate::state::{Claimed, Stop, Turn};
+use crate::policy::{self, Act};
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use serde::{Deserialize, Serialize};
-use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::message::{Message, Metadata, Source};
 use turnstone_domain::{JobError, Phase, Spent};
 
@@ -29,33 +28,28 @@ pub struct NormBody {
 /// [`Stop::Store`], when those cannot be read. [`Stop::Fail`] when the input is larger than a conversation
 /// can carry, or a filter of the agent blocks it: then no model is called (RS-08). [`Stop::Fail`] as well
 /// when the input does not pass the agent's guardrail (OAS-41, OAS-46).
-pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
-    if turn.node().is_some() {
-        let messages = if turn.outbox.position.takes_input() {
-            flow::say_inputs(&mut turn.past, &mut turn.outbox)?
-        } else {
-            0
-        };
-        turn.outbox.complete_phase(Phase::Norm, VERSION, &NormBody { messages })?;
-        turn.outbox.spent(Spent::default());
-        return Ok(());
-    }
-    let mut inputs =
-        if turn.outbox.position.takes_input() { inputs(&turn.outbox.claimed)? } else { Vec::new() };
-    if turn.outbox.claimed.agent.guardrails.of(Side::Input).is_some() {
-        Box::pin(guard::inputs(&turn.past, &mut turn.outbox, &inputs)).await?;
-    }
-    turn.outbox.screen_inputs(&mut inputs)?;
-    if turn.outbox.position.takes_input() && turn.outbox.claimed.has_memory() {
-        Box::pin(memory::recall(&mut turn.past, &mut turn.outbox)).await?;
-    }
-    let body = NormBody { messages: inputs.len() };
-    for message in inputs {
-        turn.past.say(&mut turn.outbox, message);
-    }
-    turn.outbox.complete_phase(Phase::Norm, VERSION, &body)?;
-    turn.outbox.spent(Spent::default());
+pub async fn run(past: &mut TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
+    let (takes_input, is_node) = (outbox.position.takes_input(), outbox.claimed.is_node);
+    let messages = match takes_input {
+        true if is_node => flow::say_inputs(past, outbox)?,
+        _ if is_node => 0,
+        _ => take_inputs(past, outbox, takes_input).await?,
+    };
+    outbox.complete_phase(Phase::Norm, VERSION, &NormBody { messages })?;
+    outbox.spent(Spent::default());
     Ok(())
+}
+
+/// Checks the input of the turn and adds it to the conversation; returns the number of its messages.
+async fn take_inputs(past: &mut TurnHistory, outbox: &mut Outbox, takes_input: bool) -> Result<usize, Stop> {
+    let mut inputs = if takes_input { inputs(&outbox.claimed)? } else { Vec::new() };
+    policy::may(past, outbox, Act::Input(&mut inputs)).await?;
+    if takes_input && outbox.claimed.has_memory() {
+        Box::pin(memory::recall(past, outbox)).await?;
+    }
+    let count = inputs.len();
+    inputs.into_iter().for_each(|message| past.say(outbox, message));
+    Ok(count)
 }
 
 /// Returns the client's input, and below it the results of the preceding jobs, if this job is a step of a

@@ -2,13 +2,12 @@
 
 use crate::model::ToolOffer;
 use crate::policy::tool_rules;
-use crate::state::tools::{Bound, ResolvedTool, ToolSource};
+use crate::state::tools::{Bound, ResolvedTool, ToolSource, timeout};
 use crate::state::{Claimed, Secured};
 use crate::tool::mcp::{Catalogue, McpServer, McpTool};
 use crate::tool::{Tool, Toolbox};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 use turnstone_domain::agent::delegation::Target;
 use turnstone_domain::agent::{AgentFormat, Capability, Reached, Toolset};
 use turnstone_domain::digest;
@@ -105,7 +104,7 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Mcp
         Some(Reached::Mcp { server: key }) => {
             let server = match toolbox.server(key) {
                 Some(server) => Ok(Arc::clone(server)),
-                None if key.contains("://") => toolbox.declared_server(key),
+                None if key.contains("://") => toolbox.declared().and_then(|declared| declared.server(key)),
                 None => Err(unknown_server(key)),
             };
             let own = name.strip_prefix(key.as_str()).and_then(|rest| rest.strip_prefix('.'));
@@ -155,7 +154,7 @@ pub async fn bind(
     }
     match capability.origin.as_ref().map(|origin| (&origin.reached, origin.tool_index)) {
         Some((Reached::Http(endpoint), tool_index)) => {
-            let tool = toolbox.declared_tool(capability, endpoint)?;
+            let tool = toolbox.declared()?.tool(capability, endpoint)?;
             bound(claimed, tool, capability, ToolSource::Manifest { tool_index }).await
         }
         Some((Reached::Unserved { kind }, _)) => Err(format!(
@@ -210,13 +209,11 @@ async fn bound(
     if let Some(schema) = &capability.output_schema {
         claimed.deps.prepare(schema).await?;
     }
-    let timeout =
-        capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let record = ResolvedTool {
         name: offer.name,
         source,
         transport: tool.transport(),
-        timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+        timeout_ms: u64::try_from(timeout(&*tool, capability).as_millis()).unwrap_or(u64::MAX),
         retry_policy: capability.errors.retry.clone().or_else(|| claimed.agent.errors.retry.clone()),
         digest: digest::of_json(&serde_json::json!([offer.description, offer.input_schema])),
     };

@@ -2,12 +2,13 @@
 
 mod binding;
 
+use crate::flow::run::FlowRun;
 use crate::flow::{self, Declared};
 use crate::model::ToolOffer;
 use crate::policy::tool_rules;
-use crate::state::tools::{Bindings, Bound, ResolBody, ResolvedTool, ToolSource};
-use crate::state::{Bodies, Claimed, Outbox, Stop, Turn};
-use crate::tool::{Tool, Transport};
+use crate::state::tools::{Bindings, Bound, Callable, ResolBody, ResolvedTool, ToolSource};
+use crate::state::{Bodies, Claimed, Outbox, Stop, Turn, TurnHistory};
+use crate::tool::Transport;
 use binding::Catalogues;
 use serde_json::json;
 use std::sync::Arc;
@@ -24,71 +25,67 @@ const VERSION: i64 = 3;
 /// # Errors
 /// [`Stop::Fail`] when the request of a flow's node may not be sent by this worker.
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let agent = &turn.outbox.claimed.agent;
+    let Turn { past, bodies, outbox, flow } = turn;
+    let agent = &outbox.claimed.agent;
     let is_bare = agent.capabilities.is_empty() && agent.toolsets.is_empty() && agent.output.schema.is_none();
-    if is_bare && turn.past.fork.is_none() && turn.flow.is_none() {
-        return found(&mut turn.bodies, &mut turn.outbox, ResolBody::default(), Bindings::default());
-    }
-    Box::pin(find(turn)).await
-}
-
-async fn find(turn: &mut Turn) -> Result<(), Stop> {
-    prepare_output(&turn.outbox.claimed).await;
-    let recorded = turn.past.fork.as_mut().and_then(|fork| fork.resolved.take());
-    let is_known = recorded.is_some();
-    let (mut body, mut bindings) = recorded.unwrap_or_default();
-    let declared = flow::declared(turn, turn.outbox.secured()?).await?;
-    let is_declared = |name: &str| declared.iter().any(|one| one.capability.name == name);
-    if turn.outbox.claimed.agent.tool_choice != ToolChoice::None && !is_known {
-        let agent = Arc::clone(&turn.outbox.claimed.agent);
-        let catalogues =
-            Catalogues::ask(&turn.outbox.claimed, turn.outbox.secured()?, |name| !is_declared(name)).await;
-        for capability in agent.capabilities.iter().filter(|own| !is_declared(&own.name)) {
-            if let Some(found) = delegate(&turn.outbox.claimed, capability).await {
-                match found {
-                    Ok(record) => {
-                        body.tools.push(capability.name.clone());
-                        body.resolved.push(record);
-                    }
-                    Err(why) => body.unavailable.push((capability.name.clone(), why)),
-                }
-                continue;
-            }
-            match binding::bind(&turn.outbox.claimed, capability, &catalogues).await {
-                Ok(bound) => keep(capability.name.clone(), bound, &mut body, &mut bindings),
-                Err(why) => body.unavailable.push((capability.name.clone(), why)),
-            }
-        }
-        let mut of_sets = Vec::new();
-        for set in &agent.toolsets {
-            of_sets.extend(binding::bind_all(&turn.outbox.claimed, set, &catalogues).await);
-        }
-        for (name, found) in of_sets {
-            match found {
-                Ok(_) if bindings.get(&name).is_some() => {}
-                Ok(bound) => keep(name, bound, &mut body, &mut bindings),
-                Err(why) => body.unavailable.push((name, why)),
-            }
-        }
-    }
-    for Declared { capability, tool } in declared {
-        match binding::declared(&turn.outbox.claimed, tool, &capability).await {
-            Ok(bound) => keep(capability.name, bound, &mut body, &mut bindings),
-            Err(why) => body.unavailable.push((capability.name, why)),
-        }
-    }
-    for (name, message) in &body.unavailable {
-        turn.outbox.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
-    }
-    found(&mut turn.bodies, &mut turn.outbox, body, bindings)
-}
-
-/// Completes RESOL with what was found.
-fn found(bodies: &mut Bodies, outbox: &mut Outbox, body: ResolBody, bindings: Bindings) -> Result<(), Stop> {
+    let (body, bindings) = match is_bare && past.fork.is_none() && flow.is_none() {
+        true => Default::default(),
+        false => Box::pin(find(past, outbox, flow.as_deref())).await?,
+    };
     outbox.complete_phase(Phase::Resol, VERSION, &body)?;
     bodies.resolved = Some(Arc::new(body));
     bodies.bindings = Some(Arc::new(bindings));
     Ok(())
+}
+
+/// Returns the record of the turn's tools, and the tools.
+async fn find(
+    past: &mut TurnHistory,
+    outbox: &mut Outbox,
+    flow: Option<&FlowRun>,
+) -> Result<(ResolBody, Bindings), Stop> {
+    let claimed = &outbox.claimed;
+    prepare_output(claimed).await;
+    let recorded = past.fork.as_mut().and_then(|fork| fork.resolved.take());
+    let is_known = recorded.is_some();
+    let (mut body, mut bindings) = recorded.unwrap_or_default();
+    let declared = flow::declared(claimed, flow, outbox.secured()?).await?;
+    let is_declared = |name: &str| declared.iter().any(|one| one.capability.name == name);
+    let agent = &claimed.agent;
+    if agent.tool_choice != ToolChoice::None && !is_known {
+        let catalogues = Catalogues::ask(claimed, outbox.secured()?, |name| !is_declared(name)).await;
+        for capability in agent.capabilities.iter().filter(|own| !is_declared(&own.name)) {
+            let name = &capability.name;
+            match delegate(claimed, capability).await {
+                Some(Ok(record)) => {
+                    body.tools.push(name.clone());
+                    body.resolved.push(record);
+                }
+                Some(Err(why)) => body.unavailable.push((name.clone(), why)),
+                None => {
+                    let found = binding::bind(claimed, capability, &catalogues).await;
+                    keep(name.clone(), found, &mut body, &mut bindings);
+                }
+            }
+        }
+        let mut of_sets = Vec::new();
+        for set in &agent.toolsets {
+            of_sets.extend(binding::bind_all(claimed, set, &catalogues).await);
+        }
+        for (name, found) in of_sets {
+            if found.is_err() || bindings.get(&name).is_none() {
+                keep(name, found, &mut body, &mut bindings);
+            }
+        }
+    }
+    for Declared { capability, tool } in declared {
+        let found = binding::declared(claimed, tool, &capability).await;
+        keep(capability.name, found, &mut body, &mut bindings);
+    }
+    for (name, message) in &body.unavailable {
+        outbox.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
+    }
+    Ok((body, bindings))
 }
 
 /// Compiles the schema of the answer. An unusable schema is refused when there is an answer.
@@ -116,10 +113,15 @@ async fn delegate(claimed: &Claimed, capability: &Capability) -> Option<Result<R
     Some(claimed.deps.prepare(&offer.input_schema).await.map(|()| record()))
 }
 
-fn keep(name: String, bound: Bound, body: &mut ResolBody, bindings: &mut Bindings) {
-    body.tools.push(name.clone());
-    body.resolved.push(bound.record.clone());
-    bindings.insert(name, bound);
+fn keep(name: String, found: Result<Bound, String>, body: &mut ResolBody, bindings: &mut Bindings) {
+    match found {
+        Ok(bound) => {
+            body.tools.push(name.clone());
+            body.resolved.push(bound.record.clone());
+            bindings.insert(name, bound);
+        }
+        Err(why) => body.unavailable.push((name, why)),
+    }
 }
 
 /// Returns true if RESOL of this turn ran in another process and its tools are still needed.
@@ -133,16 +135,19 @@ pub fn is_to_be_recalled(bodies: &Bodies, outbox: &Outbox) -> bool {
 /// # Errors
 /// When the checkpoint cannot be read.
 pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
-    prepare_output(&turn.outbox.claimed).await;
-    let body = turn.bodies.resolved()?;
-    let agent = Arc::clone(&turn.outbox.claimed.agent);
-    let declared = flow::declared(turn, turn.outbox.secured()?).await?;
+    let Turn { bodies, outbox, flow, .. } = turn;
+    let claimed = &outbox.claimed;
+    prepare_output(claimed).await;
+    let body = bodies.resolved()?;
+    let agent = Arc::clone(&claimed.agent);
+    let declared = flow::declared(claimed, flow.as_deref(), outbox.secured()?).await?;
     let of_document = |name: &str| declared.iter().find(|one| one.capability.name == name);
     let wanted = |name: &str| body.tools.iter().any(|known| known == name) && of_document(name).is_none();
-    let catalogues = Catalogues::ask(&turn.outbox.claimed, turn.outbox.secured()?, wanted).await;
+    let catalogues = Catalogues::ask(claimed, outbox.secured()?, wanted).await;
     let mut bindings = Bindings::default();
     for name in &body.tools {
-        if turn.outbox.claimed.delegate(name).is_some() {
+        let claimed = &outbox.claimed;
+        if claimed.delegate(name).is_some() {
             continue;
         }
         let own =
@@ -151,8 +156,8 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
             || agent.toolsets.iter().find(|set| set.covers(name)).map(|set| set.capability(name.clone()));
         let Some(capability) = own.or_else(of_set) else { continue };
         let found = match of_document(name) {
-            Some(one) => binding::declared(&turn.outbox.claimed, Arc::clone(&one.tool), &capability).await,
-            None => binding::bind(&turn.outbox.claimed, &capability, &catalogues).await,
+            Some(one) => binding::declared(claimed, Arc::clone(&one.tool), &capability).await,
+            None => binding::bind(claimed, &capability, &catalogues).await,
         };
         let found = found.and_then(|bound| {
             let recorded = body.resolved.iter().find(|record| record.name == *name);
@@ -164,11 +169,11 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
         match found {
             Ok(bound) => bindings.insert(name.clone(), bound),
             Err(message) => {
-                turn.outbox.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
+                outbox.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
             }
         }
     }
-    turn.bodies.bindings = Some(Arc::new(bindings));
+    bodies.bindings = Some(Arc::new(bindings));
     Ok(())
 }
 
@@ -201,7 +206,8 @@ pub fn capability(claimed: &Claimed, bodies: &Bodies, name: &str) -> Option<Capa
 
 /// Returns a tool of this turn, and the agent's rules for its calls.
 #[must_use]
-pub fn callable(claimed: &Claimed, bodies: &Bodies, name: &str) -> Option<(Arc<dyn Tool>, Capability)> {
+pub fn callable(claimed: &Claimed, bodies: &Bodies, name: &str) -> Option<Callable> {
     let bound = bodies.bindings.as_ref()?.get(name)?;
-    Some((Arc::clone(&bound.tool), bound.capability(&claimed.agent, name)?.clone()))
+    let capability = bound.capability(&claimed.agent, name)?.clone();
+    Some(Callable { tool: Arc::clone(&bound.tool), capability })
 }

@@ -5,7 +5,6 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 use turnstone_domain::Clock;
 use turnstone_domain::agent::ToolSpec;
 
@@ -37,10 +36,6 @@ impl Tool for ClockTool {
 
     fn is_read_only(&self) -> bool {
         true
-    }
-
-    fn timeout(&self) -> Duration {
-        Duration::from_secs(1)
     }
 
     async fn call(&self, _: Invocation<'_>) -> Result<Value, ToolError> {

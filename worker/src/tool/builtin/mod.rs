@@ -1,11 +1,9 @@
 //! Tools that need no configuration.
 
-mod ask_user;
 mod clock;
 mod http_get;
 mod save_artifact;
 
-pub use ask_user::AskUserTool;
 pub use clock::ClockTool;
 pub use http_get::HttpGetTool;
 pub use save_artifact::{NAMES as SAVE_ARTIFACT, SaveArtifactTool};

@@ -7,7 +7,7 @@ use super::agent::{self, Begun, Polling, RemoteCancellation, RemoteRequest};
 use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::PeerRequest;
 use crate::tool::lines::lines;
-use crate::tool::outbound::{BodyError, describe, media_type};
+use crate::tool::outbound::{BodyError, media_type};
 use crate::tool::{RemoteQuestion, ToolError};
 use eventsource_stream::{EventStream, EventStreamError};
 use futures::StreamExt;
@@ -55,7 +55,7 @@ impl AgentProtocol {
     /// Sends a chat request.
     pub(super) async fn begin(&self, requested: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
         let body = json!({"type": "ChatRequest", "request_id": requested.call, "input": requested.text});
-        let mut request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
+        let mut request = self.wire.process(&body)?;
         if let Some(peer_request) = requested.peer_request {
             request = request.headers(peer_request.headers());
         }
@@ -105,7 +105,7 @@ impl AgentProtocol {
     ) -> Result<RemoteCancellation, ToolError> {
         let id = handle.map_or(Ok(call.as_str()), |handle| self.request(handle))?;
         let body = json!({"type": "CancelRequest", "request_id": id});
-        self.wire.end(self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body)).await
+        self.wire.end(self.wire.process(&body)?).await
     }
 
     fn request<'h>(&self, handle: &'h Value) -> Result<&'h str, ToolError> {
@@ -235,15 +235,7 @@ impl AgentProtocol {
         if named.is_some() {
             body["request_metadata"] = json!({"call_id": question});
         }
-        let request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
-        let response = request.send().await;
-        let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&describe(&error)));
-        let response = response.map_err(lost)?;
-        // The request no longer waits: it has the answer, or received another one there.
-        if response.status().is_success() || response.status().as_u16() == 409 {
-            return Ok(());
-        }
-        Err(self.wire.refusal(response).await)
+        self.wire.resume(&body).await
     }
 
     fn end(&self, event: &Value, heard: &mut Heard) -> Result<Value, ToolError> {

@@ -64,8 +64,10 @@ impl RemoteBook {
         for (name, agent) in &config.agents {
             named::check(agent, &config).map_err(|problem| format!("[remote.agents.{name}] {problem}"))?;
         }
-        let client = outbound::https_client(&authorities, config.allow_private)?;
-        let named_client = outbound::trusting_client(&authorities, config.allow_private)?;
+        let client = outbound::trusting_client(&authorities, config.allow_private, true)?;
+        // The operator's own addresses, of which private ones may be without TLS.
+        let named_client =
+            outbound::trusting_client(&authorities, config.allow_private, !config.allow_private)?;
         let (known, named) = (Mutex::default(), Mutex::default());
         let waiting = Arc::new(Semaphore::new(config.waiting.min(Semaphore::MAX_PERMITS)));
         Ok(Self { config, client, named_client, clock, known, named, waiting })

@@ -7,7 +7,6 @@
 use super::agent::{Begun, Polling, RemoteCancellation, RemoteRequest, question};
 use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::PeerRequest;
-use crate::tool::outbound;
 use crate::tool::{RemoteQuestion, ToolError};
 use reqwest::header::LOCATION;
 use serde_json::{Value, json};
@@ -127,26 +126,20 @@ impl Engaging {
         };
         let body = json!({"type": "ResumeWithInput", "request_id": handle["request_id"],
                           "request_keys": values, "call_id": question.id});
-        let request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
-        let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&outbound::describe(&error)));
-        let response = request.send().await.map_err(lost)?;
-        // The engagement no longer waits: it has the answer, or received another one there.
-        if response.status().is_success() || response.status().as_u16() == 409 {
-            return Ok(());
-        }
-        Err(self.wire.refusal(response).await)
+        self.wire.resume(&body).await
     }
 
     /// Cancels the engagement that a call began.
     pub(super) async fn cancel(&self, call: &CallId) -> Result<RemoteCancellation, ToolError> {
         let body = json!({"type": "CancelRequest", "request_id": call});
-        self.wire.end(self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body)).await
+        self.wire.end(self.wire.process(&body)?).await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool::outbound;
     use axum::Router;
     use axum::body::Body;
     use axum::http::StatusCode;

@@ -54,6 +54,22 @@ impl Wire {
         self.signed(self.client.post(url))
     }
 
+    /// Posts a document of the Agent Protocol.
+    pub(super) fn process(&self, body: &Value) -> Result<RequestBuilder, ToolError> {
+        Ok(self.post(self.below(&["process"]))?.timeout(REQUEST).json(body))
+    }
+
+    /// Sends our user's answer to work that waits for it.
+    pub(super) async fn resume(&self, body: &Value) -> Result<(), ToolError> {
+        let lost = |error: reqwest::Error| ToolError::Failed(self.says(&outbound::describe(&error)));
+        let response = self.process(body)?.send().await.map_err(lost)?;
+        // The work no longer waits: it has the answer, or received another one there.
+        if response.status().is_success() || response.status().as_u16() == 409 {
+            return Ok(());
+        }
+        Err(self.refusal(response).await)
+    }
+
     fn signed(&self, request: RequestBuilder) -> Result<RequestBuilder, ToolError> {
         let headers = resolve_headers(&self.headers).map_err(|why| ToolError::Refused(self.says(&why)))?;
         let request = request.headers(outbound::trace_headers()).headers(headers);

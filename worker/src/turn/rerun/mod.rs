@@ -20,7 +20,6 @@ pub use compare::{Difference, Rerun};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 use turnstone_domain::agent::Identity;
 use turnstone_domain::budget::{Budget, OnExceed};
 use turnstone_domain::engagement::Engagement;
@@ -154,7 +153,8 @@ impl Run<'_> {
         loop {
             let number = turn.outbox.position.turn;
             let at = |what: &str| Difference::of(number, None, what);
-            phases::exec::delegates::look_up(turn).await.map_err(|_| at("its agents cannot be looked up"))?;
+            let found = phases::exec::delegates::look_up(&mut turn.outbox.claimed).await;
+            found.map_err(|_| at("its agents cannot be looked up"))?;
             turn.past.reviews = self.reviews(number);
             let done = self.recorded.phases(number);
             for checkpoint in &done {
@@ -193,10 +193,9 @@ impl Run<'_> {
         turn.outbox.claimed.deps = deps(&self.world, text("instance_id"), text("provider"));
         self.world.enter(self.record, recorded);
         turn.outbox.enter_phase();
-        let draining = CancellationToken::new();
         let ran = match phase {
             Phase::Init => phases::init::run(&mut turn.outbox),
-            Phase::Norm => phases::norm::run(turn).await,
+            Phase::Norm => phases::norm::run(&mut turn.past, &mut turn.outbox).await,
             Phase::Resol => {
                 let found = tools::found(&turn.outbox.claimed, self.record, recorded);
                 if let (Some(fork), Some(found)) = (&mut turn.past.fork, found) {
@@ -209,11 +208,13 @@ impl Run<'_> {
                     .said_from_outside(number)
                     .into_iter()
                     .for_each(|message| turn.past.say(&mut turn.outbox, message));
-                phases::infer::run(turn, &draining).await
+                phases::infer::run(turn).await
             }
-            Phase::Exec => phases::exec::run(turn, &draining).await,
-            Phase::Persist => phases::persist::run(turn).await,
-            Phase::Emit => phases::emit::run(turn).await,
+            Phase::Exec => phases::exec::run(turn).await,
+            Phase::Persist => {
+                phases::persist::run(&mut turn.past, &mut turn.bodies, &mut turn.outbox, None).await
+            }
+            Phase::Emit => phases::emit::run(&turn.past, &mut turn.bodies, &mut turn.outbox).await,
         };
         let ran = match ran {
             Ok(()) => turn.outbox.barrier().await,

@@ -2,41 +2,14 @@
 
 use crate::state::Claimed;
 use crate::state::tools::{Bindings, ResolBody, ResolvedTool};
-use crate::tool::{Invocation, Tool, ToolError, Transport};
-use async_trait::async_trait;
+use crate::tool::uncalled::Uncalled;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::Checkpoint;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::record::EngagementRecord;
-
-/// A tool that exists only in the record.
-struct OnRecord {
-    spec: ToolSpec,
-    timeout: Duration,
-    transport: Transport,
-}
-
-#[async_trait]
-impl Tool for OnRecord {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    fn transport(&self) -> Transport {
-        self.transport
-    }
-
-    async fn call(&self, _: Invocation<'_>) -> Result<Value, ToolError> {
-        Err(ToolError::Refused("nothing is called when a record is run again".to_owned()))
-    }
-}
 
 /// Returns the result of RESOL in a recorded turn; `None` when its checkpoint cannot be read.
 pub(super) fn found(
@@ -52,7 +25,8 @@ pub(super) fn found(
     Some((body, bindings))
 }
 
-fn tool(record: &EngagementRecord, resolved: &ResolvedTool) -> OnRecord {
+/// Returns a tool that exists only in the record.
+fn tool(record: &EngagementRecord, resolved: &ResolvedTool) -> Uncalled {
     let known = record.tools.iter().find(|spec| spec.name == resolved.name).cloned();
     let spec = known.unwrap_or_else(|| ToolSpec {
         name: resolved.name.clone(),
@@ -60,5 +34,11 @@ fn tool(record: &EngagementRecord, resolved: &ResolvedTool) -> OnRecord {
         input_schema: json!({"type": "object"}),
         idempotent: false,
     });
-    OnRecord { spec, timeout: Duration::from_millis(resolved.timeout_ms), transport: resolved.transport }
+    Uncalled {
+        spec,
+        timeout: Duration::from_millis(resolved.timeout_ms),
+        transport: resolved.transport,
+        asks_user: false,
+        refusal: "nothing is called when a record is run again",
+    }
 }

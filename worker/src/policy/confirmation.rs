@@ -4,7 +4,7 @@
 //! Its row in the journal is a note about the first call of the turn. The user of an agent behind an output
 //! guardrail sees nothing of its delegates (OAS-43); there the operators are asked.
 
-use crate::policy::{escalation, exposes};
+use super::{escalation, exposes};
 use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_domain::error::FailureKind;
@@ -83,7 +83,7 @@ fn is_yes(answer: &Value) -> bool {
 /// Returns the failure of a job whose user ended it. It is final.
 fn refused(outbox: &Outbox) -> JobError {
     let message = format!("the user refused the turn after turn {}", outbox.position.turn);
-    JobError { retryable: false, ..JobError::new(FailureKind::Policy, message) }
+    JobError::new(FailureKind::Policy, message).for_good()
 }
 
 #[cfg(test)]

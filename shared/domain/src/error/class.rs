@@ -1,4 +1,4 @@
-//! The sixteen error codes of OSSA §2, and the runtime's default reaction to each.
+//! The sixteen classes of errors, to which a document's rules refer, and the runtime's default reaction to each.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,19 +42,19 @@ impl Strategy {
     }
 }
 
-macro_rules! ossa_codes {
+macro_rules! classes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $strategy:ident, $retries:literal;)+) => {
-        /// An error code of OSSA §2.
+        /// A class of errors (OSSA §2 `error codes`).
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-        pub enum OssaCode {
+        pub enum ErrorClass {
             $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
         }
 
-        impl OssaCode {
-            /// All codes.
+        impl ErrorClass {
+            /// All classes.
             pub const ALL: [Self; 16] = [$(Self::$variant),+];
 
-            /// Returns the code as in manifests and on the wire.
+            /// Returns the word that is stored and shown.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
@@ -76,7 +76,7 @@ macro_rules! ossa_codes {
 }
 
 // Where the specification names no strategy, the column holds Turnstone's decision.
-ossa_codes! {
+classes! {
     /// The input is wrong.
     ValidationError = "VALIDATION_ERROR", Abort, 0;
     /// A value does not match its schema. The model receives the error and may correct it.
@@ -111,8 +111,8 @@ ossa_codes! {
     EscalationRequired = "ESCALATION_REQUIRED", Escalate, 0;
 }
 
-impl OssaCode {
-    /// Reads [`OssaCode::as_str`].
+impl ErrorClass {
+    /// Reads [`ErrorClass::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.as_str() == text)
@@ -164,11 +164,11 @@ mod tests {
             ("MAX_TURNS_EXCEEDED", "escalate", 0),
         ];
         for (name, strategy, retries) in given {
-            let code = OssaCode::parse(name).unwrap();
+            let code = ErrorClass::parse(name).unwrap();
             assert_eq!((code.strategy().as_str(), code.retries()), (strategy, retries), "{name}");
         }
-        assert_eq!(OssaCode::ALL.len(), 16);
-        assert!(OssaCode::ALL.into_iter().all(|code| OssaCode::parse(code.as_str()) == Some(code)));
+        assert_eq!(ErrorClass::ALL.len(), 16);
+        assert!(ErrorClass::ALL.into_iter().all(|code| ErrorClass::parse(code.as_str()) == Some(code)));
         assert!(Strategy::ALL.into_iter().all(|word| Strategy::parse(word.as_str()) == Some(word)));
     }
 }
