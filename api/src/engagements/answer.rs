@@ -10,7 +10,7 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use turnstone_domain::CallId;
@@ -35,13 +35,13 @@ pub(crate) struct AnswerBody {
 }
 
 /// An answer that was accepted.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct AnswerTaken {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct AnswerTaken {
     engagement_id: String,
     job_id: String,
     call_id: String,
     /// True if the same answer was accepted before.
-    repeated: bool,
+    pub repeated: bool,
 }
 
 /// Answers an agent's question to its user. The parked job continues; repeating the same answer changes nothing.

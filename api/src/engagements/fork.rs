@@ -55,20 +55,24 @@ struct Set {
 }
 
 /// The new engagement.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Forked {
-    engagement_id: String,
-    job_id: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Forked {
+    /// Its id.
+    pub engagement_id: String,
+    /// Its job.
+    pub job_id: String,
     forked_from: ForkedFrom,
 }
 
 /// The origin of an engagement.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ForkedFrom {
-    engagement_id: String,
-    at_turn: i64,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ForkedFrom {
+    /// Its id.
+    pub engagement_id: String,
+    /// The first turn of its own.
+    pub at_turn: i64,
     /// The first phase of its own.
-    phase: String,
+    pub phase: String,
     live_tools: bool,
     /// The changes: prompt, model, provider, and the calls whose outputs were replaced.
     set: Vec<String>,

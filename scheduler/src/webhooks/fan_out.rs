@@ -1,10 +1,10 @@
 //! Events since the mark become deliveries to the webhooks that match them.
 
-use serde_json::Value;
+use serde_json::json;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, names_matching};
 use turnstone_domain::webhook::{NewDelivery, Webhook};
 use turnstone_domain::{Ids, Timestamp};
-use turnstone_ojs::{in_form, type_of};
+use turnstone_ojs::CloudEvent;
 use turnstone_store::{Feed, StoreError, Term, Webhooks};
 
 /// Events that are read in one step, so that the transaction that writes their deliveries stays short.
@@ -54,13 +54,16 @@ impl FanOut<'_> {
         now: Timestamp,
     ) -> impl Iterator<Item = NewDelivery> + 'h {
         let wanting = hooks.iter().filter_map(|hook| Some((hook, hook.wants(event)?)));
-        wanting.map(move |(hook, form)| NewDelivery {
-            id: format!("msg_{}", self.ids.next()),
-            webhook_id: hook.id.clone(),
-            event_id: event.cursor.to_string(),
-            event: type_of(event, form).to_owned(),
-            body: Value::Object(in_form(event, form)).to_string(),
-            created_at: now,
+        wanting.map(move |(hook, form)| {
+            let reported = CloudEvent::in_form(event, form);
+            NewDelivery {
+                id: format!("msg_{}", self.ids.next()),
+                webhook_id: hook.id.clone(),
+                event_id: reported.id.clone(),
+                body: json!(reported).to_string(),
+                event: reported.name,
+                created_at: now,
+            }
         })
     }
 }

@@ -41,18 +41,18 @@ mod when;
 pub mod work;
 pub mod workflow;
 
-pub use cloud_event::{cloud_event, in_form, test_event, type_of};
+pub use cloud_event::CloudEvent;
 pub use envelope::EnqueueRequest;
-pub use error::{OjsError, QUEUE_FULL, TENANT_LIMIT_EXCEEDED};
+pub use error::{ErrorBody, ErrorReply, OjsError, QUEUE_FULL, TENANT_LIMIT_EXCEEDED};
 pub use fields::Fields;
-pub use job::{accepted, job_reply, job_to_json};
+pub use job::{FailureRecord, JobBody, JobCheckpoint, JobReply, accepted};
 pub use meant::{did_you_mean, meant};
 pub use names::{check_job_type, check_queue_name, schema_version, schema_version_of};
 pub use options::read_limit;
 pub use overrides::overrides;
 pub use schema::{ArgsSchemas, Misfit};
 pub use subscription::{
-    NewSubscription, Rotation, delivery_to_json, read_change, read_new, subscription_to_json,
+    DeliveryBody, NewSubscription, Rotation, SubscriptionBody, SubscriptionReply, read_change, read_new,
 };
 pub use tenant::check_tenant;
 
@@ -61,6 +61,11 @@ pub const SPEC_VERSION: &str = "1.0";
 
 /// The media type of every OJS body (OJS HTTP binding §3).
 pub const MEDIA_TYPE: &str = "application/openjobspec+json";
+
+/// Reads nothing: the members that a wrapper repeats beside itself.
+pub(crate) fn unread<'de, D: serde::Deserializer<'de>, T: Default>(_: D) -> Result<T, D::Error> {
+    Ok(T::default())
+}
 
 /// Returns true if a client's version is supported: `1`, `1.0` and any `1.0.x`.
 #[must_use]

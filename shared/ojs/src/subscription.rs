@@ -1,11 +1,14 @@
 //! Webhooks on the wire: requests for subscriptions, and the subscriptions and deliveries in responses (OJS webhooks).
 
 use crate::{Fields, OjsError};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
 use turnstone_domain::address;
 use turnstone_domain::feed::is_pattern;
-use turnstone_domain::webhook::{Delivery, SigningSecret, Webhook, WebhookChange, WebhookFilter};
+use turnstone_domain::webhook::{
+    Delivery, DeliveryState, SigningSecret, Webhook, WebhookChange, WebhookFilter,
+};
 use turnstone_domain::{RawJson, RawObject, Timestamp};
+use utoipa::ToSchema;
 
 /// An address has at most this many characters.
 const URL_CHARACTERS: usize = 2_048;
@@ -169,50 +172,137 @@ fn metadata(fields: &Fields) -> Result<Option<RawObject>, OjsError> {
     Ok(metadata)
 }
 
-fn time(at: Option<Timestamp>) -> Value {
-    at.map_or(Value::Null, |at| at.to_rfc3339().into())
+/// A subscription to events.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = WebhookSubscription)]
+pub struct SubscriptionBody {
+    /// `sub_` and a UUID.
+    pub id: String,
+    /// Where deliveries go.
+    #[schema(example = "https://example.com/hooks/ojs")]
+    pub url: String,
+    /// Names, `*` and beginnings such as `job.*`.
+    pub events: Vec<String>,
+    /// The filter of the events.
+    pub filter: SubscriptionFilter,
+    /// The client's own notes.
+    #[schema(value_type = Map<String, Value>)]
+    pub metadata: RawJson,
+    /// True if it receives events.
+    pub active: bool,
+    /// Only in the answer that made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// When it was made.
+    pub created_at: String,
+    /// When it was changed last.
+    pub updated_at: String,
 }
 
-/// Returns a subscription. The secret is included only `with_secret`: in the response that made it.
-#[must_use]
-pub fn subscription_to_json(webhook: &Webhook, with_secret: bool) -> RawObject {
-    let mut shown = RawObject::new();
-    shown.insert("id", webhook.id.as_str());
-    shown.insert("url", webhook.url.as_str());
-    shown.insert("events", webhook.events.clone());
-    shown.insert("filter", json!({"queues": webhook.filter.queues, "job_types": webhook.filter.job_types}));
-    shown.insert("metadata", RawJson::from(webhook.metadata.clone()));
-    shown.insert("active", webhook.active);
-    if with_secret {
-        shown.insert("secret", webhook.secret.0.as_str());
+/// The filter of the events; empty lists match all.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = WebhookFilter)]
+pub struct SubscriptionFilter {
+    /// Jobs in these queues, and workflows with such jobs.
+    pub queues: Vec<String>,
+    /// Jobs of these types.
+    pub job_types: Vec<String>,
+}
+
+/// A subscription, and the same flat.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = WebhookSubscriptionReply)]
+pub struct SubscriptionReply {
+    /// The subscription.
+    pub subscription: SubscriptionBody,
+    #[serde(flatten, deserialize_with = "crate::unread")]
+    #[schema(value_type = SubscriptionBody)]
+    flat: Option<SubscriptionBody>,
+    /// Until when the replaced secret signs beside the new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old_secret_until: Option<String>,
+}
+
+impl From<&Webhook> for SubscriptionBody {
+    /// Returns a subscription without its secret.
+    fn from(webhook: &Webhook) -> Self {
+        let WebhookFilter { queues, job_types } = webhook.filter.clone();
+        Self {
+            id: webhook.id.clone(),
+            url: webhook.url.clone(),
+            events: webhook.events.clone(),
+            filter: SubscriptionFilter { queues, job_types },
+            metadata: webhook.metadata.to_raw(),
+            active: webhook.active,
+            secret: None,
+            created_at: webhook.created_at.to_rfc3339(),
+            updated_at: webhook.updated_at.to_rfc3339(),
+        }
     }
-    shown.insert("created_at", webhook.created_at.to_rfc3339());
-    shown.insert("updated_at", webhook.updated_at.to_rfc3339());
-    shown
 }
 
-/// Returns a delivery, without its body.
-#[must_use]
-pub fn delivery_to_json(delivery: &Delivery) -> Map<String, Value> {
-    let members = [
-        ("id", json!(delivery.id)),
-        ("subscription_id", json!(delivery.webhook_id)),
-        ("event_id", json!(delivery.event_id)),
-        ("event", json!(delivery.event)),
-        ("state", json!(delivery.state)),
-        ("attempts", json!(delivery.attempts)),
-        ("status", json!(delivery.status)),
-        ("error", json!(delivery.error)),
-        ("created_at", time(Some(delivery.created_at))),
-        ("next_attempt_at", time(delivery.next_at)),
-        ("ended_at", time(delivery.ended_at)),
-    ];
-    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+impl SubscriptionReply {
+    /// Returns the answer. The secret is included only `with_secret`: in the response that made it.
+    #[must_use]
+    pub fn of(webhook: &Webhook, with_secret: bool) -> Self {
+        let secret = with_secret.then(|| webhook.secret.0.clone());
+        let subscription = SubscriptionBody { secret, ..webhook.into() };
+        Self { flat: Some(subscription.clone()), subscription, old_secret_until: None }
+    }
+}
+
+/// One event on its way to one subscription, without its body.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = WebhookDelivery)]
+pub struct DeliveryBody {
+    /// `webhook-id` of every attempt.
+    pub id: String,
+    /// The subscription.
+    pub subscription_id: String,
+    /// The event.
+    pub event_id: String,
+    /// Its name.
+    #[schema(example = "job.completed")]
+    pub event: String,
+    /// pending, delivered or failed.
+    #[schema(value_type = String)]
+    pub state: DeliveryState,
+    /// How often it was posted.
+    pub attempts: i64,
+    /// The last HTTP status of the receiver.
+    pub status: Option<i64>,
+    /// Why the last attempt failed.
+    pub error: Option<String>,
+    /// When it was made.
+    pub created_at: String,
+    /// When it is posted next.
+    pub next_attempt_at: Option<String>,
+    /// When it was delivered or given up.
+    pub ended_at: Option<String>,
+}
+
+impl From<Delivery> for DeliveryBody {
+    fn from(delivery: Delivery) -> Self {
+        Self {
+            id: delivery.id,
+            subscription_id: delivery.webhook_id,
+            event_id: delivery.event_id,
+            event: delivery.event,
+            state: delivery.state,
+            attempts: delivery.attempts,
+            status: delivery.status,
+            error: delivery.error,
+            created_at: delivery.created_at.to_rfc3339(),
+            next_attempt_at: delivery.next_at.map(Timestamp::to_rfc3339),
+            ended_at: delivery.ended_at.map(Timestamp::to_rfc3339),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn with(member: &str) -> String {
         format!(r#"{{"url":"https://example.com/h","events":["job.*"],{member}}}"#)

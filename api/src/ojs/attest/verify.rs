@@ -1,6 +1,5 @@
 //! `POST /ojs/v1/attest/verify`: verifies a receipt of this fleet.
 
-use super::receipt::ReceiptShape;
 use super::signer::public_keys;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
@@ -15,7 +14,7 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema)]
 #[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct Verify {
-    #[schema(value_type = ReceiptShape)]
+    #[schema(value_type = Receipt)]
     receipt: serde_json::Value,
 }
 

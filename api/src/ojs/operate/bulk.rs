@@ -4,7 +4,7 @@ use crate::api::App;
 use crate::audit::Operator;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::{JobState, RawObject, Timestamp};
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Bulk, BulkOutcome, JobAction, JobFilter};
@@ -50,30 +50,34 @@ pub(crate) struct BulkFilter {
 }
 
 /// The outcome.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct BulkReply {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct BulkReply {
     /// retry, cancel or delete.
-    action: &'static str,
+    action: String,
     dry_run: bool,
     /// Jobs that the filter found.
-    matched: u64,
-    succeeded: usize,
+    pub matched: u64,
+    /// Jobs that were changed.
+    pub succeeded: usize,
     /// Jobs that were in another state when their turn came.
-    failed: usize,
+    pub failed: usize,
     /// Jobs that were found and not reached; the same request continues with them.
-    remaining: u64,
+    pub remaining: u64,
     /// The jobs that were changed, or would be.
-    ids: Vec<String>,
+    pub ids: Vec<String>,
     /// The first hundred refusals.
-    errors: Vec<BulkRefusal>,
+    pub errors: Vec<BulkRefusal>,
 }
 
 /// A job that was not changed.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct BulkRefusal {
-    id: String,
-    code: &'static str,
-    message: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct BulkRefusal {
+    /// The job.
+    pub id: String,
+    /// The stable code of the reason.
+    pub code: String,
+    /// The reason.
+    pub message: String,
 }
 
 /// Reads the request and applies it.
@@ -135,10 +139,10 @@ fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
     let reached = u64::try_from(succeeded + failed).unwrap_or(u64::MAX);
     let reported = |(id, state): (String, JobState)| {
         let message = format!("It is {state}; in this state it cannot be done.");
-        BulkRefusal { id, code: "conflict", message }
+        BulkRefusal { id, code: "conflict".to_owned(), message }
     };
     BulkReply {
-        action: action.as_str(),
+        action: action.as_str().to_owned(),
         dry_run,
         matched,
         succeeded: if dry_run { 0 } else { succeeded },

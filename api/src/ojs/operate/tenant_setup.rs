@@ -1,10 +1,10 @@
 //! `/ojs/v1/admin/tenants/{id}` (OJS multi-tenancy §8, §10): the limits of a tenant, and its jobs.
 
-use super::counts::StateCounts;
 use crate::api::{App, Shared};
 use crate::audit::Operator;
-use crate::docs;
+use crate::counts::StateCounts;
 use crate::ojs::jobs::list_jobs;
+use crate::parts::JobPage;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Params, Segment, Tenant};
 use axum::extract::State;
@@ -174,7 +174,7 @@ pub(crate) async fn forget(State(app): State<Shared>, Segment(id): Segment, oper
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The jobs.", body = docs::JobPage)),
+    responses((status = 200, description = "The jobs.", body = JobPage)),
 )]
 pub(crate) async fn jobs(
     State(app): State<Shared>,
@@ -234,7 +234,7 @@ fn unspoken(sent: &Fields) -> Result<(), OjsError> {
 async fn detail(app: &App, id: String) -> Answer {
     let store = &app.api.store;
     let setup = store.tenants.tenant(&id).await?;
-    let jobs = StateCounts::of(&store.views.counts_of(None, Some(&id)).await?);
+    let jobs = StateCounts::of(store.views.counts_of(None, Some(&id)).await?);
     let limits = setup.as_ref().map(|setup| setup.limits.clone()).unwrap_or_default();
     let rate = limits.max_enqueue_rate.map(|Rate { limit, period_ms }| ShownRate { limit, period_ms });
     let detail = TenantDetail {

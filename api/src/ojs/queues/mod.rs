@@ -1,8 +1,8 @@
 //! Queues: their jobs, pauses, bounds and limits, and the sharing of workers.
 
+mod brief;
 mod configure;
-mod counts;
-mod limits;
+pub(super) mod limits;
 pub(super) mod list_queues;
 mod pause;
 mod pools;
@@ -10,4 +10,4 @@ pub(super) mod pressure;
 mod put_queue;
 pub(crate) mod routes;
 mod settings;
-mod show_queue;
+pub(super) mod show_queue;

@@ -1,7 +1,7 @@
 //! `POST /ojs/v1/queues/{name}/pause|resume`, and the same below `/admin` (OJS core §8.3): nothing in a paused queue is
 //! claimed; enqueueing into it continues.
 
-use super::counts::Brief;
+use super::brief::Brief;
 use super::settings::queue_name;
 use crate::api::{App, Shared};
 use crate::docs;
@@ -80,7 +80,7 @@ async fn set(app: &App, name: String, paused: bool) -> Answer {
     app.api.store.queues.pause(&name, paused, app.api.clock.now()).await?;
     let known = app.api.store.queues.queue(&name).await?;
     let queue = Brief::of(name.clone(), known.as_ref());
-    let status = super::counts::status(paused);
+    let status = super::brief::status(paused);
     Ok(reply::ok(&PausedQueue { queue, name, paused, status }))
 }
 

@@ -1,6 +1,6 @@
 //! `POST /ojs/v1/webhooks/subscriptions`: subscribes an address to events.
 
-use super::{Filter, SubscriptionReply, made_secret, wrapped};
+use super::{Filter, made_secret};
 use crate::api::Shared;
 use crate::docs;
 use crate::reply::{self, Answer};
@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use turnstone_domain::webhook::Webhook;
-use turnstone_ojs::read_new;
+use turnstone_ojs::{SubscriptionReply, read_new};
 use utoipa::ToSchema;
 
 /// A subscription to be made.
@@ -59,5 +59,5 @@ pub(crate) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(
         updated_at: now,
     };
     app.api.store.webhooks.create_webhook(webhook.clone(), app.api.options.caps.webhooks).await?;
-    Ok(reply::json(StatusCode::CREATED, &wrapped(&webhook, true)))
+    Ok(reply::json(StatusCode::CREATED, &SubscriptionReply::of(&webhook, true)))
 }

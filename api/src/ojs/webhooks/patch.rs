@@ -1,12 +1,12 @@
 //! `PATCH /ojs/v1/webhooks/subscriptions/{id}`: changes the given members.
 
-use super::{Filter, SubscriptionReply, missing, wrapped};
+use super::{Filter, missing};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde_json::{Map, Value};
-use turnstone_ojs::read_change;
+use turnstone_ojs::{SubscriptionReply, read_change};
 use utoipa::ToSchema;
 
 /// The changes; at least one of these.
@@ -40,7 +40,7 @@ pub(crate) async fn patch(
     let change = read_change(&body, app.api.options.private_webhooks)?;
     let now = app.api.clock.now();
     match app.api.store.webhooks.change_webhook(&id, tenant.name(), change, now).await? {
-        Some(webhook) => Ok(reply::ok(&wrapped(&webhook, false))),
+        Some(webhook) => Ok(reply::ok(&SubscriptionReply::of(&webhook, false))),
         None => Err(missing(&id).into()),
     }
 }

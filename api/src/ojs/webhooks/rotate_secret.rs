@@ -1,13 +1,13 @@
 //! `POST /ojs/v1/webhooks/subscriptions/{id}/rotate-secret`: replaces the secret; the old one still signs for a while
 //! beside it.
 
-use super::{SubscriptionReply, made_secret, missing, wrapped};
+use super::{made_secret, missing};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::webhook::WebhookChange;
-use turnstone_ojs::Rotation;
+use turnstone_ojs::{Rotation, SubscriptionReply};
 use utoipa::ToSchema;
 
 /// How the secret is replaced.
@@ -42,9 +42,9 @@ pub(crate) async fn rotate_secret(
     let change = WebhookChange { secret: Some((secret, now.plus_ms(grace_ms))), ..WebhookChange::default() };
     match app.api.store.webhooks.change_webhook(&id, tenant.name(), change, now).await? {
         Some(webhook) => {
-            let mut reply = wrapped(&webhook, true);
+            let mut reply = SubscriptionReply::of(&webhook, true);
             if let Some((_, until)) = webhook.old_secret {
-                reply.insert("old_secret_until", until.to_rfc3339());
+                reply.old_secret_until = Some(until.to_rfc3339());
             }
             Ok(reply::ok(&reply))
         }

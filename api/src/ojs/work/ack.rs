@@ -8,7 +8,7 @@ use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::JobId;
 use turnstone_ojs::work::AckBody;
-use turnstone_ojs::{OjsError, job_to_json};
+use turnstone_ojs::{JobBody, OjsError};
 use turnstone_store::{Report, ReportedEnd};
 
 /// Completes an active job. Its result is durable when this returns.
@@ -59,6 +59,6 @@ async fn complete(app: &App, job: JobId, tenant: Tenant, body: AckBody) -> Answe
         job_id: job.id.to_string(),
         state: job.state.as_str(),
         completed_at: job.ended_at.unwrap_or(at).to_rfc3339(),
-        job: job_to_json(&job),
+        job: JobBody::from(&*job),
     }))
 }

@@ -2,10 +2,10 @@
 
 use super::shapes;
 use crate::api::Shared;
+use crate::parts::bodies;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
-use turnstone_ojs::job_to_json;
 use turnstone_ojs::work::FetchBody;
 use turnstone_store::{ClaimRequest, DEFAULT_VISIBILITY_MS, JobKind};
 
@@ -30,5 +30,5 @@ pub(crate) async fn fetch(State(app): State<Shared>, tenant: Tenant, JsonBytes(b
         now: app.api.clock.now(),
     };
     let jobs = app.api.store.remote.fetch(request).await?;
-    Ok(reply::ok(&shapes::Fetched { jobs: jobs.iter().map(job_to_json).collect() }))
+    Ok(reply::ok(&shapes::Fetched { jobs: bodies(&jobs) }))
 }

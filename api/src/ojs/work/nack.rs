@@ -8,7 +8,7 @@ use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::{JobId, JobState, Timestamp};
 use turnstone_ojs::work::NackBody;
-use turnstone_ojs::{OjsError, job_to_json};
+use turnstone_ojs::{JobBody, OjsError};
 use turnstone_store::{Report, ReportedEnd};
 
 /// Reports that an active job failed, or gives it back. Its retry policy decides what follows.
@@ -66,9 +66,9 @@ async fn fail(app: &App, job: JobId, tenant: Tenant, body: NackBody) -> Answer {
         attempt: job.attempt,
         max_attempts: job.retry.max_attempts.into(),
         next_attempt_at: next_at.map(Timestamp::to_rfc3339),
-        retry_delay_ms: job.retry_delay_ms.filter(|_| job.state == JobState::Retryable),
+        retry_delay_ms: (job.state == JobState::Retryable).then_some(job.retry_delay_ms),
         discarded_at: ended_at.clone(),
         completed_at: ended_at,
-        job: job_to_json(&job),
+        job: JobBody::from(&*job),
     }))
 }

@@ -16,7 +16,7 @@ use turnstone_ojs::work;
     params(("id" = String, Path, description = "The job.")),
     request_body = shapes::NewState,
     responses(
-        (status = 200, description = "It is kept.", body = shapes::SavedState),
+        (status = 200, description = "It is kept.", body = shapes::SavedStateReply),
         (status = 409, description = "The job has ended.", body = docs::ErrorReply),
     ),
 )]
@@ -36,7 +36,7 @@ pub(crate) async fn save_state(
     params(("id" = String, Path, description = "The job.")),
     request_body = shapes::NewState,
     responses(
-        (status = 200, description = "It is kept.", body = shapes::SavedState),
+        (status = 200, description = "It is kept.", body = shapes::SavedStateReply),
         (status = 409, description = "The job has ended.", body = docs::ErrorReply),
     ),
 )]

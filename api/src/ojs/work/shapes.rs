@@ -1,9 +1,9 @@
 //! The shapes of workers' requests and responses, for the OpenAPI document.
 
-use crate::docs;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use turnstone_domain::{RawJson, RawObject};
+use turnstone_domain::{JobState, RawJson};
+use turnstone_ojs::{JobBody, JobReply};
 use utoipa::ToSchema;
 
 /// The jobs that a worker requests.
@@ -35,8 +35,7 @@ pub(super) struct Runtime {
 #[derive(Serialize, ToSchema)]
 #[schema(as = FetchedJobs)]
 pub(super) struct Fetched {
-    #[schema(value_type = Vec<docs::Job>)]
-    pub(super) jobs: Vec<RawObject>,
+    pub(super) jobs: Vec<JobBody>,
 }
 
 /// The result of a job.
@@ -62,8 +61,7 @@ pub(super) struct Acknowledged {
     #[schema(example = "completed")]
     pub(super) state: &'static str,
     pub(super) completed_at: String,
-    #[schema(value_type = docs::Job)]
-    pub(super) job: RawObject,
+    pub(super) job: JobBody,
 }
 
 /// A job failed, or is given back.
@@ -110,14 +108,15 @@ pub(super) struct Nacked {
     /// When it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) next_attempt_at: Option<String>,
+    /// Of a retryable job: the delay after this failure; null when there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) retry_delay_ms: Option<i64>,
+    #[schema(value_type = Option<i64>)]
+    pub(super) retry_delay_ms: Option<Option<i64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) discarded_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) completed_at: Option<String>,
-    #[schema(value_type = docs::Job)]
-    pub(super) job: RawObject,
+    pub(super) job: JobBody,
 }
 
 /// A heartbeat. Named jobs are reserved anew.
@@ -187,16 +186,22 @@ pub(super) struct NewState {
 /// The saved state, and the same in `checkpoint` for clients that expect a wrapper.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SavedState)]
-pub(super) struct SavedState {
+pub(super) struct SavedStateReply {
+    #[serde(flatten)]
+    pub(super) flat: ShownState,
+    pub(super) checkpoint: ShownState,
+}
+
+/// A saved state of a job.
+#[derive(Clone, Serialize, ToSchema)]
+#[schema(as = SavedCheckpoint)]
+pub(super) struct ShownState {
     pub(super) job_id: String,
     #[schema(value_type = Value)]
     pub(super) state: RawJson,
     /// 1 for the first save.
     pub(super) sequence: i64,
     pub(super) created_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Map<String, Value>)]
-    pub(super) checkpoint: Option<Box<SavedState>>,
 }
 
 /// The saved state was deleted.
@@ -236,15 +241,12 @@ pub(super) struct Progress {
 }
 
 /// A job that may continue.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = ActivatedJob)]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct Activated {
-    job: docs::Job,
-    id: String,
-    #[schema(example = "available")]
-    state: String,
-    activated_at: String,
-    #[schema(example = "pending")]
-    previous_state: String,
+    #[serde(flatten)]
+    pub(super) reply: JobReply,
+    pub(super) activated_at: String,
+    #[schema(value_type = String, example = "pending")]
+    pub(super) previous_state: JobState,
 }
