@@ -34,8 +34,8 @@ pub use crate::keys::list::KeyList;
 pub use crate::keys::own::OwnPrincipal;
 pub use crate::keys::{NewKey, ShownKey};
 pub use crate::ojs::answers::{
-    BulkRefusal, BulkReply, Concurrency, CountedBrief, CountedQueue, CronReply, DeliveryReply, Depths,
-    EndedCounts, LimitReply, QueueDetail, QueueStats, StepBody, WorkerItem, WorkerItemKind, WorkflowBody,
-    WorkflowReply,
+    BatchReply, Brief, BulkRefusal, BulkReply, Concurrency, CountedBrief, CountedQueue, CronReply,
+    DeliveryReply, Depths, EndedCounts, LimitReply, PausedQueue, QueueDetail, QueueStats, StepBody,
+    WorkerItem, WorkerItemKind, WorkflowBody, WorkflowReply,
 };
 pub use crate::rows::{Quorum, Review, Vote};

@@ -12,7 +12,7 @@ use turnstone_store::Batch;
 use utoipa::ToSchema;
 
 /// Jobs with the same last error.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchError {
     /// Its stable code.
     pub code: String,
@@ -20,7 +20,7 @@ pub struct BatchError {
 }
 
 /// Spending in tokens.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchTokens {
     /// Spent.
     pub used: i64,
@@ -28,7 +28,7 @@ pub struct BatchTokens {
 }
 
 /// Spending in money, as decimals in units of the currency.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchMoney {
     /// Spent.
     pub used: String,
@@ -36,7 +36,7 @@ pub struct BatchMoney {
 }
 
 /// The jobs with one tag.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BatchView {
     /// The tag.
     pub tag: String,

@@ -9,7 +9,7 @@ use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, RequestId, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::NewJob;
 use turnstone_domain::terms::{OnConflict, Unique};
 use turnstone_ojs::{Fields, JobBody, OjsError, accepted};
@@ -29,9 +29,10 @@ pub(crate) struct Batch {
 }
 
 /// The jobs in the order of the request.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct BatchReply {
-    jobs: Vec<JobBody>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct BatchReply {
+    /// As they were stored.
+    pub jobs: Vec<JobBody>,
     count: usize,
 }
 

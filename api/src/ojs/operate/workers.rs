@@ -11,7 +11,7 @@ use turnstone_store::{Directive, WorkerBeat, WorkerKind, WorkerState};
 use utoipa::ToSchema;
 
 /// A worker.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct WorkerItem {
     id: String,
     /// running; quiet, when it takes no further jobs; terminate, when it was directed to end; stale, when it is silent.

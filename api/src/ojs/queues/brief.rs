@@ -1,6 +1,6 @@
 //! The parts that answers about queues share.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_store::Queue;
 use utoipa::ToSchema;
 
@@ -10,15 +10,15 @@ pub(super) fn status(paused: bool) -> &'static str {
 }
 
 /// A queue's name and whether it is paused.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Brief {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Brief {
     #[schema(example = "default")]
     name: String,
     /// Nothing in a paused queue is claimed.
     paused: bool,
     /// active or paused.
     #[schema(example = "active")]
-    status: &'static str,
+    status: String,
     /// RFC 3339; absent for queues that were there from the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<String>,
@@ -29,6 +29,6 @@ impl Brief {
     pub(super) fn of(name: String, queue: Option<&Queue>) -> Self {
         let paused = queue.is_some_and(|queue| queue.paused);
         let created_at = queue.and_then(|queue| queue.created_at).map(|at| at.to_rfc3339());
-        Self { name, paused, status: status(paused), created_at }
+        Self { name, paused, status: status(paused).to_owned(), created_at }
     }
 }

@@ -1,10 +1,10 @@
 //! Queues: their jobs, pauses, bounds and limits, and the sharing of workers.
 
-mod brief;
+pub(super) mod brief;
 mod configure;
 pub(super) mod limits;
 pub(super) mod list_queues;
-mod pause;
+pub(super) mod pause;
 mod pools;
 pub(super) mod pressure;
 mod put_queue;
