@@ -10,7 +10,8 @@
 //!
 //! ```text
 //!  bytes ─ body ─▶ members ─ envelope, options, agent_fields, tools, tenant, when ─▶ NewJob ─ rules ─▶ the store
-//!                     ╰───── cron, workflow, subscription, work, overrides ─────▶ other requests
+//!                     ╰───── cron, workflow, subscription, overrides ─────▶ other requests
+//!                     ╰───── request ─────▶ the structs of further requests, such as those of work
 //!
 //!  the store ─▶ Job, events ─ job, cloud_event, cron, subscription, attest ─▶ JSON
 //!
@@ -32,6 +33,7 @@ mod names;
 mod options;
 mod overrides;
 mod read;
+pub mod request;
 pub mod rules;
 mod schema;
 mod subscription;
@@ -52,7 +54,8 @@ pub use options::read_limit;
 pub use overrides::overrides;
 pub use schema::{ArgsSchemas, Misfit};
 pub use subscription::{
-    DeliveryBody, NewSubscription, Rotation, SubscriptionBody, SubscriptionReply, read_change, read_new,
+    DeliveryBody, FilterBody, NewSubscription, Rotation, SubscriptionBody, SubscriptionChange,
+    SubscriptionReply, read_change, read_new,
 };
 pub use tenant::check_tenant;
 

@@ -10,9 +10,9 @@ use crate::request::{JsonBytes, RequestId, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use turnstone_domain::NewJob;
 use turnstone_domain::terms::{OnConflict, Unique};
-use turnstone_ojs::{Fields, JobBody, OjsError, accepted};
+use turnstone_domain::{NewJob, RawObject};
+use turnstone_ojs::{JobBody, OjsError, accepted};
 use turnstone_store::{Pushed, RecordedPush};
 use utoipa::ToSchema;
 
@@ -20,12 +20,11 @@ use utoipa::ToSchema;
 const MAX_JOBS: usize = 1000;
 
 /// Jobs to be enqueued together.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"jobs": [{"type": "email.send", "args": ["ada@example.com"]}, {"type": "email.send", "args": ["bob@example.com"]}]}))]
-#[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Batch {
-    #[schema(min_items = 1, max_items = 1000)]
-    jobs: Vec<docs::Enqueue>,
+    #[schema(value_type = Vec<docs::Enqueue>, min_items = 1, max_items = 1000)]
+    jobs: Vec<RawObject>,
 }
 
 /// The jobs in the order of the request.
@@ -62,8 +61,7 @@ pub(crate) async fn batch(
     {
         return repeated(&app, key, recorded).await;
     }
-    let sent = Fields::read(&body)?.objects("jobs")?;
-    let sent = sent.ok_or_else(|| OjsError::invalid_request("jobs", "is missing"))?;
+    let Batch { jobs: sent } = turnstone_ojs::request::read(&body)?;
     if !(1..=MAX_JOBS).contains(&sent.len()) {
         let why = format!("must have 1 to {MAX_JOBS} items, not {}", sent.len());
         return Err(OjsError::invalid_request("jobs", why).into());

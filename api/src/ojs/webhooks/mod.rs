@@ -38,15 +38,6 @@ fn made_secret(ids: &dyn Ids) -> SigningSecret {
     SigningSecret(format!("whsec_{}", BASE64_STANDARD.encode(secret_bytes(ids))))
 }
 
-/// The filter of the events; empty lists match all.
-#[derive(ToSchema)]
-#[schema(as = WebhookFilterRequest)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct Filter {
-    queues: Option<Vec<String>>,
-    job_types: Option<Vec<String>>,
-}
-
 /// A delivery.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = WebhookDeliveryReply)]

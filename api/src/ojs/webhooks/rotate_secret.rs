@@ -7,27 +7,14 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::webhook::WebhookChange;
-use turnstone_ojs::{Rotation, SubscriptionReply};
-use utoipa::ToSchema;
-
-/// How the secret is replaced.
-#[derive(ToSchema)]
-#[schema(as = WebhookRotation)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct RotateSecretRequest {
-    /// The new secret; made by the server when it is left out.
-    secret: Option<String>,
-    /// How long the old one signs beside it, in seconds: a day by default.
-    #[schema(minimum = 0, maximum = 2_592_000)]
-    grace_seconds: Option<i64>,
-}
+use turnstone_ojs::{Rotation, SubscriptionReply, request};
 
 /// Replaces the secret. Only this response contains the new one.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/rotate-secret", tag = "webhooks",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
-    request_body = Option<RotateSecretRequest>,
+    request_body = Option<Rotation>,
     responses((status = 200, description = "The new secret signs.", body = SubscriptionReply)),
 )]
 pub(crate) async fn rotate_secret(
@@ -36,9 +23,9 @@ pub(crate) async fn rotate_secret(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    let Rotation { secret, grace_ms } = Rotation::read(&body)?;
-    let now = app.api.clock.now();
-    let secret = secret.unwrap_or_else(|| made_secret(app.api.ids.as_ref()));
+    let rotation: Rotation = request::read_if_any(&body)?;
+    let (now, grace_ms) = (app.api.clock.now(), rotation.grace_ms());
+    let secret = rotation.secret.unwrap_or_else(|| made_secret(app.api.ids.as_ref()));
     let change = WebhookChange { secret: Some((secret, now.plus_ms(grace_ms))), ..WebhookChange::default() };
     match app.api.store.webhooks.change_webhook(&id, tenant.name(), change, now).await? {
         Some(webhook) => {
