@@ -119,7 +119,7 @@ struct JobSlicePosition {
 }
 
 /// A part of the jobs of a filter.
-pub(crate) struct Part {
+pub(crate) struct JobPart {
     jobs: Vec<JobBody>,
     slice: Page,
     /// The number of all jobs. Those with a member of `meta` are not counted: that would read all jobs.
@@ -130,7 +130,7 @@ pub(crate) struct Part {
     next_after: Option<String>,
 }
 
-impl Part {
+impl JobPart {
     /// Reads a part.
     ///
     /// # Errors

@@ -212,7 +212,7 @@ pub struct Review {
     arguments_hash: String,
     /// open, approved, rejected or expired.
     pub state: String,
-    /// Who answered.
+    /// The reviewer who answered.
     pub decided_by: Option<String>,
     /// Why.
     pub reason: Option<String>,

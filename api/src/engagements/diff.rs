@@ -61,7 +61,7 @@ pub struct DiffTurn {
 /// A turn of one engagement.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct DiffSide {
-    /// What it cost.
+    /// Its cost.
     #[serde(flatten)]
     pub cost: DiffCost,
     /// The model that was called.

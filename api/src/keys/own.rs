@@ -15,7 +15,7 @@ pub struct OwnPrincipal {
     key_id: Option<String>,
     /// null for the fleet.
     pub tenant: Option<String>,
-    /// What it may do.
+    /// Its permissions.
     pub roles: Vec<String>,
     /// The users and reviewers whose names it may use; `*` means all.
     pub acts_for: Vec<String>,

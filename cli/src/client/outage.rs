@@ -1,9 +1,9 @@
-//! What is said about a server that is away while something is watched.
+//! The words about a server that is away while something is watched.
 
 use super::Client;
 use crate::failure::Failure;
 
-/// Whether the server is away.
+/// The outage of a server, if there is one.
 #[derive(Debug, Default)]
 pub struct Outage {
     is_on: bool,

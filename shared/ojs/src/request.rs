@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[derive(Deserialize, PartialEq, Debug)]
-    struct Inner {
+    struct Nested {
         flag: Option<bool>,
     }
 
@@ -309,8 +309,8 @@ mod tests {
         whole: Option<i64>,
         text: Option<String>,
         notes: Option<RawObject>,
-        inner: Option<Inner>,
-        list: Option<Vec<Inner>>,
+        inner: Option<Nested>,
+        list: Option<Vec<Nested>>,
         #[serde(default, deserialize_with = "texts")]
         words: Option<Vec<String>>,
     }
@@ -324,8 +324,8 @@ mod tests {
             ("x", true, Some(5), None)
         );
         assert_eq!(read.notes.unwrap().get("k").unwrap().as_str(), "1e400");
-        assert_eq!((read.inner, read.list), (Some(Inner { flag: Some(true) }), None));
-        assert_eq!(read_if_any::<Inner>(b" "), Ok(Inner { flag: None }));
+        assert_eq!((read.inner, read.list), (Some(Nested { flag: Some(true) }), None));
+        assert_eq!(read_if_any::<Nested>(b" "), Ok(Nested { flag: None }));
     }
 
     #[test]

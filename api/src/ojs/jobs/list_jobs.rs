@@ -1,7 +1,7 @@
 //! `GET /ojs/v1/admin/jobs`: jobs by the filters of operators.
 
 use crate::api::{App, Shared};
-use crate::parts::{JobPage, Part};
+use crate::parts::{JobPage, JobPart};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
@@ -39,7 +39,7 @@ pub(crate) async fn list_jobs(State(app): State<Shared>, tenant: Tenant, params:
 /// Answers with a page of the jobs of a filter.
 pub(in crate::ojs) async fn answer(app: &App, filter: &JobFilter, params: &Params) -> Answer {
     let (page, slice) = params.page()?;
-    Ok(reply::ok(&Part::read(app, filter, slice).await?.page(page)))
+    Ok(reply::ok(&JobPart::read(app, filter, slice).await?.page(page)))
 }
 
 /// Returns the filter of the query, for the tenant of the header or of the query.

@@ -2,7 +2,7 @@
 
 use super::list_jobs::filter_of;
 use crate::api::Shared;
-use crate::parts::{JobSlice, Part};
+use crate::parts::{JobPart, JobSlice};
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
@@ -33,5 +33,5 @@ use axum::extract::State;
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let (filter, slice) = (filter_of(tenant, &params)?, params.slice(200)?);
-    Ok(reply::ok(&Part::read(&app, &filter, slice).await?.slice()))
+    Ok(reply::ok(&JobPart::read(&app, &filter, slice).await?.slice()))
 }
