@@ -10,7 +10,8 @@ use crate::stamp::speaks_ojs;
 use axum::response::Response;
 use serde_json::{Map, Value};
 use std::mem;
-use turnstone_ojs::MEDIA_TYPE;
+pub(crate) use turnstone_ojs::ErrorReply;
+use turnstone_ojs::{ErrorBody, JobBody, JobReply, MEDIA_TYPE};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{self, Content, OpenApi, Ref, RefOr, ResponseBuilder};
 use utoipa::{OpenApi as _, ToSchema};
@@ -34,7 +35,7 @@ const SCHEMES: [(&str, &str); 2] = [
         description = "A durable worker fleet for AI agents, and an Open Job Spec server."
     ),
     paths(openapi),
-    components(schemas(ErrorReply, ErrorBody, Job, JobReply))
+    components(schemas(ErrorReply, ErrorBody, JobBody, JobReply))
 )]
 struct Frame;
 
@@ -108,105 +109,6 @@ pub(crate) fn answer(document: &OpenApi) -> Response {
     reply::ok(&serde_json::to_value(document).unwrap_or_default())
 }
 
-/// An error.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct ErrorReply {
-    error: ErrorBody,
-}
-
-/// The cause, the place, and the next step.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct ErrorBody {
-    /// Stable; programs decide by it.
-    #[schema(example = "not_found")]
-    code: String,
-    /// The cause and the place.
-    message: String,
-    /// True if the same request may succeed later without being changed.
-    retryable: bool,
-    /// The class of the error.
-    #[schema(rename = "type")]
-    error_type: String,
-    /// The next step.
-    hint: String,
-    /// The address of the code's explanation.
-    docs_url: String,
-    /// Facts for programs, such as the field.
-    details: Map<String, Value>,
-    /// The request, as the server's log names it.
-    request_id: String,
-}
-
-/// A job, with every further member that the client sent.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct Job {
-    #[schema(example = "1.0")]
-    specversion: String,
-    /// UUIDv7.
-    id: String,
-    #[schema(rename = "type", example = "email.send")]
-    job_type: String,
-    #[schema(example = "default")]
-    queue: String,
-    /// scheduled, available, pending, active, completed, retryable, cancelled or discarded.
-    state: String,
-    args: Vec<Value>,
-    meta: Map<String, Value>,
-    /// -100 to 100; higher goes first.
-    priority: i64,
-    /// How often it was claimed.
-    attempt: i64,
-    max_attempts: i64,
-    /// RFC 3339, UTC.
-    created_at: String,
-    enqueued_at: String,
-    /// While it is parked: the data of the event that parked it, such as `review_id`, `budget` or `children`.
-    waits_for: Option<Map<String, Value>>,
-    /// In lists: why this job cannot be read whole. Unreadable members are left out or empty.
-    damaged: Option<String>,
-}
-
-/// The rows of a job as they are stored.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct RawJob {
-    job_id: String,
-    rows: Vec<RawJobRow>,
-}
-
-/// A row as it is stored.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct RawJobRow {
-    table: String,
-    /// A number, a text or null by column. A value that cannot be read is an object: `unreadable`, the reason, and `stored`,
-    /// the text as it is stored.
-    columns: Map<String, Value>,
-}
-
-/// A job, and the same in `job` for clients that expect a wrapper.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct JobReply {
-    job: Job,
-    id: String,
-    state: String,
-}
-
-/// A job that was cancelled.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct CancelledJob {
-    job: Job,
-    id: String,
-    state: String,
-    /// Its state before.
-    previous_state: String,
-}
-
 /// A job that is to run again.
 #[derive(ToSchema)]
 #[schema(example = json!({"override": {"queue": "mail-slow", "priority": 10}}))]
@@ -228,52 +130,6 @@ pub(crate) struct RetryOverride {
     timeout_ms: Option<i64>,
     /// A retry policy, over the defaults.
     retry: Option<Map<String, Value>>,
-}
-
-/// Jobs, newest first.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct JobPage {
-    items: Vec<Job>,
-    pagination: Pagination,
-}
-
-/// A part of a list of jobs.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct JobSlice {
-    jobs: Vec<Job>,
-    pagination: Slice,
-}
-
-/// The position of a part in its list.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct Slice {
-    /// Not in a list by `meta`.
-    total: Option<u64>,
-    limit: u32,
-    offset: u32,
-    has_more: bool,
-    /// To be sent as `cursor` for the next part.
-    next_cursor: Option<String>,
-    /// In a list of jobs: to be sent as `after` for the next part. Jobs that arrive meanwhile do not move it.
-    next_after: Option<String>,
-}
-
-/// The position of a page in its list.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct Pagination {
-    /// Not in a list by `meta`.
-    total: Option<u64>,
-    /// Not in a list by `meta`.
-    page: Option<u32>,
-    per_page: u32,
-    /// In a list of jobs: true if more jobs follow.
-    has_more: Option<bool>,
-    /// In a list of jobs: to be sent as `after`, instead of `page`, for the next part.
-    next_after: Option<String>,
 }
 
 /// A job to be enqueued. Members that are not listed are kept and returned; `ext_agent_*` make it an agent job.

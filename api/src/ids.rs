@@ -5,7 +5,7 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::ids::IdPrefix;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
@@ -36,12 +36,12 @@ impl IdKind {
 }
 
 /// Ids that begin alike.
-#[derive(Serialize, ToSchema)]
-struct FoundIds {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct FoundIds {
     /// The lowest first, at most ten.
-    ids: Vec<String>,
+    pub ids: Vec<String>,
     /// True if more ids begin like this.
-    has_more: bool,
+    pub has_more: bool,
 }
 
 /// Finds the ids of jobs or engagements by their first characters.

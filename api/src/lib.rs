@@ -13,6 +13,7 @@
 //!  client ◀─ stamp ◀─ stream ◀─ shared_stream ◀─ doorbell ◀────────────────╯
 //!
 //!  endpoints   ojs; agents, engagements, reviews, artifacts, budgets, credentials, fleet, keys, freeze, ids; agent_protocol, a2a; probes
+//!  answers     what clients in Rust read; rows, counts and parts are in several answers
 //!  docs        the OpenAPI document, from the description of each endpoint
 //!  scrape      probes and metrics of processes without an API
 //! ```
@@ -22,6 +23,7 @@ mod access;
 mod agent_protocol;
 mod agents;
 mod alias;
+pub mod answers;
 mod api;
 mod artifacts;
 mod audit;
@@ -33,6 +35,7 @@ mod budgets;
 mod caller;
 mod caps;
 mod connection;
+mod counts;
 mod credentials;
 mod docs;
 mod doorbell;
@@ -46,6 +49,7 @@ mod metrics;
 mod names;
 mod ojs;
 mod outage;
+mod parts;
 mod principals;
 mod probes;
 mod query;

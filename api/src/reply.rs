@@ -7,12 +7,12 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::any::Any;
+use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{Job, JobError, RawJson, RawObject};
-use turnstone_ojs::{OjsError, QUEUE_FULL, job_to_json};
-use turnstone_store::{JobOrder, NotContinued, Page, StoreError};
+use turnstone_ojs::{OjsError, QUEUE_FULL};
+use turnstone_store::{NotContinued, StoreError};
 use turnstone_telemetry::redact;
 
 /// The header that prevents proxies from buffering a stream.
@@ -177,45 +177,6 @@ pub(crate) fn text(body: &impl Serialize) -> Result<String, Failure> {
         tracing::error!(%error, "an answer could not be written");
         Failure(OjsError::internal("The answer could not be written."))
     })
-}
-
-/// Returns the position of a part in a data list (OJS HTTP binding §3.5).
-pub(crate) fn place(part: Page, total: u64) -> Value {
-    let next = u64::from(part.offset) + u64::from(part.limit);
-    let has_more = next < total;
-    let next_cursor = has_more.then(|| next.to_string());
-    json!({"total": total, "limit": part.limit, "offset": part.offset, "has_more": has_more,
-           "next_cursor": next_cursor})
-}
-
-/// Returns a part of a list of jobs. `listed` has one job more than the part where more follow. The part of a list by
-/// acceptance then names its last job, after which the next part begins.
-pub(crate) fn jobs(
-    name: &'static str,
-    mut listed: Vec<Job>,
-    (limit, order): (u32, JobOrder),
-    mut place: Value,
-) -> RawObject {
-    let most = usize::try_from(limit).unwrap_or(usize::MAX);
-    let has_more = listed.len() > most;
-    listed.truncate(most);
-    place["has_more"] = has_more.into();
-    place["next_after"] =
-        listed.last().filter(|_| has_more && order == JobOrder::Accepted).map(|job| job.id.as_str()).into();
-    self::listed(name, listed.iter().map(job_to_json), place)
-}
-
-/// Returns a page of an admin list.
-pub(crate) fn page(items: impl Iterator<Item = RawObject>, page: u32, slice: Page, total: u64) -> RawObject {
-    listed("items", items, json!({"total": total, "page": page, "per_page": slice.limit}))
-}
-
-/// Returns a part of a list with its position.
-pub(crate) fn listed(name: &'static str, items: impl Iterator<Item = RawObject>, place: Value) -> RawObject {
-    let mut reply = RawObject::new();
-    reply.insert(name, RawJson::list(&items.collect::<Vec<_>>()));
-    reply.insert("pagination", place);
-    reply
 }
 
 /// 404 for a path that does not exist.

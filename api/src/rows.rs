@@ -1,12 +1,13 @@
 //! Rows that several endpoints return: the members of the domain's types, with times in RFC 3339.
 
 use crate::request::Tenant;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::review::{self, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{self, Handled, ToolOutcome, Tried};
 use turnstone_domain::{Timestamp, guardrail_check};
+use turnstone_ojs::CloudEvent;
 use utoipa::ToSchema;
 
 /// Something that happened.
@@ -51,7 +52,7 @@ pub(crate) enum ShownEvent {
     /// Our own form, with the numbers of the stream.
     Own(Event),
     /// CloudEvents 1.0.
-    Cloud(Map<String, Value>),
+    Cloud(CloudEvent),
 }
 
 /// Events, oldest first.
@@ -190,59 +191,85 @@ impl GuardrailCheck {
 }
 
 /// A question to a user or an agent about a parked job.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Review {
-    id: String,
-    engagement_id: String,
-    job_id: String,
-    turn: i64,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Review {
+    /// Its id.
+    pub id: String,
+    /// The engagement.
+    pub engagement_id: String,
+    /// The parked job.
+    pub job_id: String,
+    /// The turn.
+    pub turn: i64,
     call_id: String,
     /// input, output, `unknown_outcome`, escalation or confirmation.
     #[schema(value_type = String)]
-    kind: ReviewKind,
-    reviewer: String,
+    pub kind: ReviewKind,
+    /// The user, group or agent that answers.
+    pub reviewer: String,
     /// The reviewer's view.
-    question: Value,
+    pub question: Value,
     arguments_hash: String,
     /// open, approved, rejected or expired.
-    state: &'static str,
-    decided_by: Option<String>,
-    reason: Option<String>,
-    created_at: String,
+    pub state: String,
+    /// The reviewer who answered.
+    pub decided_by: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+    /// When it was opened.
+    pub created_at: String,
     /// The deadline, after which the review counts as rejected, or goes to the reviewers that `escalates_to` names.
-    deadline_at: Option<String>,
-    decided_at: Option<String>,
+    pub deadline_at: Option<String>,
+    /// When it was answered.
+    pub decided_at: Option<String>,
     /// The reviewers of the current step.
-    members: Vec<String>,
+    pub members: Vec<String>,
     /// The votes: `needed`, `of`, `approvals` and `rejections`.
-    quorum: Value,
+    pub quorum: Quorum,
     /// Every vote, where there are several reviewers: `by`, `approve`, `reason`, `at`, `step`.
-    #[schema(value_type = Vec<Value>)]
-    votes: Vec<Vote>,
+    pub votes: Vec<Vote>,
     /// The number of escalations so far.
     step: usize,
     /// The group or user to which the review is escalated next.
-    escalates_to: Option<String>,
+    pub escalates_to: Option<String>,
     /// When they are reminded next, and how often they were.
-    remind_at: Option<String>,
-    reminders: i64,
+    pub remind_at: Option<String>,
+    /// How often they were reminded.
+    pub reminders: i64,
     /// The engagement in which an agent reviews.
-    asked_engagement_id: Option<String>,
+    pub asked_engagement_id: Option<String>,
     /// True if its rejection no longer counts, because the job was tried again; absent otherwise.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    #[schema(value_type = Option<bool>)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     spent: bool,
 }
 
+/// The votes that a review needs, and those that it has.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Quorum {
+    /// The approvals that are needed.
+    pub needed: usize,
+    /// The reviewers.
+    pub of: usize,
+    /// The approvals so far.
+    pub approvals: usize,
+    /// The rejections so far.
+    pub rejections: usize,
+}
+
 /// A reviewer's answer.
-#[derive(Serialize)]
-struct Vote {
-    by: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+#[schema(as = ReviewVote)]
+pub struct Vote {
+    /// The reviewer.
+    pub by: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     principal: Option<String>,
-    approve: bool,
-    reason: Option<String>,
-    at: String,
+    /// True for an approval.
+    pub approve: bool,
+    /// Why.
+    pub reason: Option<String>,
+    /// When it was given.
+    pub at: String,
     step: usize,
 }
 
@@ -261,8 +288,12 @@ impl From<review::Review> for Review {
         let tally = review.tally();
         Self {
             members: review.members().to_vec(),
-            quorum: json!({"needed": tally.needed, "of": tally.of, "approvals": tally.approvals,
-                           "rejections": tally.rejections}),
+            quorum: Quorum {
+                needed: tally.needed,
+                of: tally.of,
+                approvals: tally.approvals,
+                rejections: tally.rejections,
+            },
             escalates_to: review.next_step().map(|step| step.name.clone()),
             reason: review.reason.clone().or_else(expired),
             id: review.id.0,
@@ -274,7 +305,7 @@ impl From<review::Review> for Review {
             reviewer: review.reviewer,
             question: review.question,
             arguments_hash: review.arguments_hash,
-            state: review.state.as_str(),
+            state: review.state.as_str().to_owned(),
             decided_by: review.decided_by,
             created_at: review.created_at.to_rfc3339(),
             deadline_at: review.deadline_at.map(Timestamp::to_rfc3339),

@@ -9,6 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
+use serde_json::json;
 use std::time::Instant;
 use tracing::{Instrument, Span};
 use turnstone_ojs::{MEDIA_TYPE, OjsError, SPEC_VERSION, speaks};
@@ -31,7 +32,7 @@ pub(crate) async fn stamp(State(app): State<Shared>, request: Request, next: Nex
     let span = span(&method, route.as_ref(), request.headers());
     let mut response = next.run(request).instrument(span.clone()).await;
     if let Some(error) = response.extensions_mut().remove::<OjsError>() {
-        *response.body_mut() = Body::from(error.to_json(&request_id).to_string());
+        *response.body_mut() = Body::from(json!(error.reply(&request_id)).to_string());
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     }
     let headers = response.headers_mut();

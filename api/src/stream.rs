@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::{EngagementId, EventName, JobId};
-use turnstone_ojs::{OjsError, cloud_event};
+use turnstone_ojs::OjsError;
 use turnstone_store::{Ear, EventFilter, Piece, StoreError, Views};
 
 /// The most events that are read at once and held in memory by one stream.
@@ -64,7 +64,7 @@ impl Form {
 
     fn write(self, event: &FeedEvent) -> ShownEvent {
         match self {
-            Self::Cloud => ShownEvent::Cloud(cloud_event(event)),
+            Self::Cloud => ShownEvent::Cloud(event.into()),
             Self::Own => ShownEvent::Own(event.into()),
         }
     }

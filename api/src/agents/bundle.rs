@@ -1,6 +1,7 @@
 //! A document of an agent, alone or with what it refers to: `{"document": …, "registry": {…}, "parts": […]}`.
 
 use crate::reply::Failure;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use turnstone_ojs::OjsError;
 use turnstone_specs::Problem;
@@ -8,16 +9,19 @@ use turnstone_specs::agent_spec::Registry;
 use utoipa::ToSchema;
 
 /// An Agent Spec document with the values that it refers to.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, read by hand")]
+#[derive(Deserialize, ToSchema)]
 pub(crate) struct BundleBody {
     /// The document: a text in YAML or JSON, or a JSON object.
     document: Value,
     /// The values of references that the document does not define, by their ids: secrets, components, plain
     /// values. They are used and never shown.
-    registry: Option<Map<String, Value>>,
+    #[serde(default)]
+    #[schema(value_type = Option<Map<String, Value>>)]
+    registry: Value,
     /// Disaggregated documents, which hold `$referenced_components` and nothing else.
-    parts: Option<Vec<Value>>,
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Value>>)]
+    parts: Value,
 }
 
 /// A document with what it refers to.
@@ -40,18 +44,20 @@ impl Bundle {
         if !source.trim_start().starts_with('{') {
             return Ok(alone(source));
         }
-        let Ok(Value::Object(mut fields)) = serde_json::from_str::<Value>(&source) else {
+        let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(&source) else {
             return Ok(alone(source));
         };
         if fields.contains_key("component_type") || fields.contains_key("kind") {
             return Ok(alone(source));
         }
-        let Some(document) = fields.remove("document") else { return Ok(alone(source)) };
-        let registry = fields.remove("registry").unwrap_or_default();
-        let parts = fields.remove("parts").unwrap_or_default();
-        if let Some(name) = fields.keys().next() {
+        let unknown = fields.keys().find(|name| !["document", "registry", "parts"].contains(&name.as_str()));
+        let unknown = unknown.cloned();
+        let Ok(BundleBody { document, registry, parts }) = serde_json::from_value(fields.into()) else {
+            return Ok(alone(source));
+        };
+        if let Some(name) = unknown {
             let why = "is not known beside `document`; send `document`, `registry` and `parts`";
-            return Err(OjsError::invalid_request(name, why).into());
+            return Err(OjsError::invalid_request(&name, why).into());
         }
         let mut known = Registry::default();
         for part in list(parts)? {

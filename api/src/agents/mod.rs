@@ -10,48 +10,57 @@ mod remove;
 mod replace;
 pub(crate) mod routes;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::agent::AgentFormat;
 use utoipa::ToSchema;
 
 /// An agent as lists show it.
-#[derive(Serialize, ToSchema)]
-struct ListedAgent {
-    name: String,
-    description: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ListedAgent {
+    /// Its name.
+    pub name: String,
+    /// Its purpose.
+    pub description: String,
     /// The address of its document.
     url: String,
     /// The prefix of the paths of its Agent Protocol endpoints.
     path: String,
     /// openagentspec or ossa.
     #[schema(value_type = String)]
-    format: AgentFormat,
-    updated_at: String,
+    pub format: AgentFormat,
+    /// When it was changed last.
+    pub updated_at: String,
 }
 
 /// An agent that was registered.
-#[derive(Serialize, ToSchema)]
-struct RegisteredAgent {
-    name: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct RegisteredAgent {
+    /// Its name.
+    pub name: String,
     description: String,
     url: String,
     path: String,
     #[schema(value_type = String)]
     format: AgentFormat,
     /// True if anything changed.
-    changed: bool,
-    warnings: Vec<Remark>,
+    pub changed: bool,
+    /// Remarks on the document.
+    pub warnings: Vec<Remark>,
 }
 
 /// A problem of a document, and its place.
-#[derive(Serialize, ToSchema)]
-struct Remark {
-    line: u32,
-    column: u32,
-    rule: &'static str,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Remark {
+    /// From 1; 0 for the whole document.
+    pub line: u32,
+    /// From 1; 0 for the whole document.
+    pub column: u32,
+    /// The rule's stable name.
+    pub rule: String,
     /// error or warning.
-    severity: &'static str,
-    message: String,
+    pub severity: String,
+    /// The problem, and how to fix it.
+    pub message: String,
 }
 
 /// Returns the address of an agent.

@@ -159,7 +159,7 @@ pub(super) fn refusal(problems: &[Problem]) -> OjsError {
 /// Agents that call one another in a cycle are legal, and end at the delegation depth (OAS-A18).
 fn circular(way: &[String]) -> Remark {
     let message = format!("{} is a circle; only the delegation depth ends it", way.join(" asks "));
-    Remark { line: 1, column: 1, rule: "OAS-A18", severity: "warning", message }
+    Remark { line: 1, column: 1, rule: "OAS-A18".to_owned(), severity: "warning".to_owned(), message }
 }
 
 impl From<&Problem> for Remark {
@@ -169,6 +169,6 @@ impl From<&Problem> for Remark {
             Severity::Warning => "warning",
         };
         let Problem { line, column, rule, ref message, .. } = *problem;
-        Self { line, column, rule, severity, message: message.clone() }
+        Self { line, column, rule: rule.to_owned(), severity: severity.to_owned(), message: message.clone() }
     }
 }

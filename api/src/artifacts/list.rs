@@ -4,18 +4,21 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::artifact::Artifact;
 use utoipa::ToSchema;
 
 /// A file that was made in an engagement.
-#[derive(Serialize, ToSchema)]
-struct ArtifactRow {
-    artifact_id: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ArtifactRow {
+    /// Its id.
+    pub artifact_id: String,
     /// The name of the file.
-    name: String,
-    media_type: String,
-    bytes: i64,
+    pub name: String,
+    /// Its media type.
+    pub media_type: String,
+    /// Its size.
+    pub bytes: i64,
     /// Lower-case hex; also its `ETag`.
     sha256: String,
     /// The address of its download: a path of this server.
@@ -25,15 +28,17 @@ struct ArtifactRow {
     job_id: Option<String>,
     /// The call that made it.
     call_id: String,
-    turn: i64,
+    /// The turn that made it.
+    pub turn: i64,
     /// RFC 3339, UTC.
-    created_at: String,
+    pub created_at: String,
 }
 
 /// Files, in order.
-#[derive(Serialize, ToSchema)]
-struct Artifacts {
-    artifacts: Vec<ArtifactRow>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Artifacts {
+    /// In order.
+    pub artifacts: Vec<ArtifactRow>,
 }
 
 /// The files that were made in an engagement, in order. A fork has those of the past that it shares.

@@ -1,7 +1,7 @@
 //! Artifacts: files that agents made, listed and downloaded.
 
 mod download;
-mod list;
+pub(crate) mod list;
 pub(crate) mod routes;
 
 use crate::api::App;

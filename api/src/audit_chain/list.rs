@@ -5,16 +5,17 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::audit::AuditEntry;
 use turnstone_store::Page;
 use utoipa::ToSchema;
 
 /// Entries of the audit, the newest first.
-#[derive(Serialize, ToSchema)]
-struct AuditList {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct AuditList {
+    /// The newest first.
     #[schema(value_type = Vec<DescribedEntry>)]
-    entries: Vec<AuditEntry>,
+    pub entries: Vec<AuditEntry>,
     /// To be sent as `before` for the next entries; null at the end.
     next_before: Option<i64>,
 }

@@ -3,8 +3,8 @@
 //! The store appends the entry of a change in the change's own transaction. Enqueueing and the calls of workers over HTTP
 //! are left out: events of jobs record both, with the principal in `meta.turnstone_submitted_by`.
 
-mod chain;
-mod list;
+pub(crate) mod chain;
+pub(crate) mod list;
 pub(crate) mod refused;
 pub(crate) mod routes;
 

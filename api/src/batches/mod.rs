@@ -4,54 +4,60 @@ mod close;
 pub(crate) mod routes;
 mod show;
 
-use serde::Serialize;
-use serde_json::{Map, Value};
+use crate::counts::StateCounts;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::budget::Amount;
 use turnstone_domain::{JobState, Timestamp};
 use turnstone_store::Batch;
 use utoipa::ToSchema;
 
 /// Jobs with the same last error.
-#[derive(Serialize, ToSchema)]
-struct BatchError {
-    code: String,
+#[derive(PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct BatchError {
+    /// Its stable code.
+    pub code: String,
     jobs: u64,
 }
 
 /// Spending in tokens.
-#[derive(Serialize, ToSchema)]
-struct BatchTokens {
-    used: i64,
+#[derive(PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct BatchTokens {
+    /// Spent.
+    pub used: i64,
     reserved: i64,
 }
 
 /// Spending in money, as decimals in units of the currency.
-#[derive(Serialize, ToSchema)]
-struct BatchMoney {
-    used: String,
+#[derive(PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct BatchMoney {
+    /// Spent.
+    pub used: String,
     reserved: String,
 }
 
 /// The jobs with one tag.
-#[derive(Serialize, ToSchema)]
-struct BatchView {
-    tag: String,
+#[derive(PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct BatchView {
+    /// The tag.
+    pub tag: String,
     /// All jobs.
-    jobs: u64,
+    pub jobs: u64,
     /// The jobs that have not ended.
-    open: u64,
+    pub open: u64,
     /// The jobs by state; each of the eight states is there.
-    states: Map<String, Value>,
+    pub states: StateCounts,
     /// The last errors of failed jobs, the most frequent first.
-    errors: Vec<BatchError>,
+    pub errors: Vec<BatchError>,
     /// Open reviews about the jobs.
-    open_reviews: u64,
+    pub open_reviews: u64,
     /// Of the jobs' engagements, delegates included.
-    tokens: BatchTokens,
+    pub tokens: BatchTokens,
     /// Of the jobs' engagements, delegates included.
-    cost: BatchMoney,
-    first_enqueued_at: Option<String>,
-    last_ended_at: Option<String>,
+    pub cost: BatchMoney,
+    /// When the first job was accepted.
+    pub first_enqueued_at: Option<String>,
+    /// When the last job ended.
+    pub last_ended_at: Option<String>,
     /// When the batch was closed.
     closed_at: Option<String>,
     /// When the event `batch.ended` was written.
@@ -63,13 +69,13 @@ impl BatchView {
         let open: Vec<JobState> = JobState::ALL.into_iter().filter(|state| !state.is_terminal()).collect();
         let money = |amount: i64| Amount(amount).to_string();
         let time = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
-        let in_state = |state: JobState| (state.as_str().to_owned(), batch.jobs_in(&[state]).into());
+        let in_state = |state: JobState| (state, batch.jobs_in(&[state]));
         let error = |(code, jobs): &(String, _)| BatchError { code: code.clone(), jobs: *jobs };
         Self {
             tag,
             jobs: batch.jobs(),
             open: batch.jobs_in(&open),
-            states: JobState::ALL.into_iter().map(in_state).collect(),
+            states: StateCounts::of(JobState::ALL.map(in_state)),
             errors: batch.errors.iter().map(error).collect(),
             open_reviews: batch.open_reviews,
             tokens: BatchTokens { used: batch.tokens_used, reserved: batch.tokens_reserved },

@@ -5,30 +5,37 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_store::DailyCost;
 use utoipa::ToSchema;
 
 /// Spending on a model in a day.
-#[derive(Serialize, ToSchema)]
-struct Daily {
-    day: String,
-    tenant: Option<String>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Daily {
+    /// The day of UTC.
+    pub day: String,
+    /// The tenant of the jobs.
+    pub tenant: Option<String>,
     /// `provider/model`.
-    model: String,
+    pub model: String,
     /// Model calls.
-    runs: i64,
+    pub runs: i64,
     duration_ms: i64,
-    tokens_in: i64,
-    tokens_cached: i64,
-    tokens_out: i64,
-    cost: String,
+    /// Tokens of prompts.
+    pub tokens_in: i64,
+    /// Those that the provider had in its cache.
+    pub tokens_cached: i64,
+    /// Tokens of answers.
+    pub tokens_out: i64,
+    /// In units of the currency.
+    pub cost: String,
 }
 
 /// Spending, newest day first.
-#[derive(Serialize, ToSchema)]
-struct Costs {
-    costs: Vec<Daily>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Costs {
+    /// Days, models and tenants.
+    pub costs: Vec<Daily>,
 }
 
 /// Spending on models, by day, tenant and model, as far as history is kept.

@@ -5,24 +5,31 @@ use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::{EngagementId, JobId};
 use turnstone_ojs::OjsError;
 use turnstone_store::Spending;
 use utoipa::ToSchema;
 
 /// Spending on one thing.
-#[derive(Serialize, ToSchema)]
-struct CostPart {
-    job_id: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct CostPart {
+    /// The job.
+    pub job_id: String,
     /// The phase, or the tool.
-    name: String,
-    runs: i64,
-    duration_ms: i64,
-    tokens_in: i64,
-    tokens_cached: i64,
-    tokens_out: i64,
-    cost: String,
+    pub name: String,
+    /// How often it ran.
+    pub runs: i64,
+    /// How long it ran altogether.
+    pub duration_ms: i64,
+    /// Tokens of prompts.
+    pub tokens_in: i64,
+    /// Those that the provider had in its cache.
+    pub tokens_cached: i64,
+    /// Tokens of answers.
+    pub tokens_out: i64,
+    /// In units of the currency.
+    pub cost: String,
 }
 
 impl CostPart {
@@ -48,15 +55,17 @@ pub(crate) struct CostParts {
 }
 
 /// The cost of an engagement.
-#[derive(Serialize, ToSchema)]
-struct Cost {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Cost {
     engagement_id: String,
     /// Of the engagement and its delegates.
-    tokens: rows::Tokens,
+    pub tokens: rows::Tokens,
     /// Of the engagement and its delegates.
-    cost: rows::Money,
-    phases: Vec<CostPart>,
-    tools: Vec<CostPart>,
+    pub cost: rows::Money,
+    /// By job and phase.
+    pub phases: Vec<CostPart>,
+    /// By job and tool.
+    pub tools: Vec<CostPart>,
 }
 
 /// The cost of an engagement, by job, phase and tool.

@@ -5,13 +5,14 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Shared budgets by name.
-#[derive(Serialize, ToSchema)]
-struct BudgetList {
-    budgets: Vec<rows::BudgetView>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct BudgetList {
+    /// By name.
+    pub budgets: Vec<rows::BudgetView>,
 }
 
 /// Lists the budgets that engagements share, by name; with the header `X-OJS-Tenant` those of the tenant.

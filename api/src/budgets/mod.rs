@@ -1,10 +1,10 @@
 //! Budgets: limits on the spending of a tenant, an agent, on a model, of the fleet or of one engagement, and the
 //! spending itself.
 
-mod costs;
+pub(crate) mod costs;
 pub(crate) mod engagement_cost;
 mod forget;
-mod list;
+pub(crate) mod list;
 mod own;
 mod put;
 mod raise;

@@ -1,67 +1,82 @@
 //! The shapes of budgets and spending in responses.
 
 use super::date;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::budget::{Amount, Budget, BudgetRule, OnExceed, Purse, WARN_AT};
 use turnstone_store::{BudgetRow, SharedBudget};
 use utoipa::ToSchema;
 
 /// Tokens of a budget.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Tokens {
-    used: i64,
-    reserved: i64,
-    limit: Option<i64>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Tokens {
+    /// Spent.
+    pub used: i64,
+    /// Reserved for calls in flight.
+    pub reserved: i64,
+    /// The most.
+    pub limit: Option<i64>,
     left: Option<i64>,
 }
 
 /// Money of a budget, as decimals in units of the currency.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Money {
-    used: String,
-    reserved: String,
-    limit: Option<String>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Money {
+    /// Spent.
+    pub used: String,
+    /// Reserved for calls in flight.
+    pub reserved: String,
+    /// The most.
+    pub limit: Option<String>,
     left: Option<String>,
 }
 
 /// A row of a shared budget.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Row {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Row {
     /// The day of UTC; `null` counts the whole lifetime.
-    day: Option<String>,
-    tokens: Tokens,
-    cost: Money,
+    pub day: Option<String>,
+    /// Its tokens.
+    pub tokens: Tokens,
+    /// Its money.
+    pub cost: Money,
     /// retry, park or fail.
     #[schema(value_type = Option<String>)]
     on_exceed: Option<OnExceed>,
     /// Jobs that wait for it.
-    waiting: u64,
+    pub waiting: u64,
 }
 
 /// The limits of a shared budget.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Limits {
-    tokens: Option<i64>,
-    tokens_per_day: Option<i64>,
-    cost: Option<String>,
-    cost_per_day: Option<String>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Limits {
+    /// Tokens altogether.
+    pub tokens: Option<i64>,
+    /// Tokens per day of UTC.
+    pub tokens_per_day: Option<i64>,
+    /// Money altogether.
+    pub cost: Option<String>,
+    /// Money per day of UTC.
+    pub cost_per_day: Option<String>,
 }
 
 /// A shared budget.
-#[derive(Serialize, ToSchema)]
-pub(super) struct BudgetView {
-    name: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct BudgetView {
+    /// Its name.
+    pub name: String,
     /// fleet, tenant, agent or model.
-    scope: &'static str,
-    currency: String,
+    scope: String,
+    /// ISO 4217.
+    pub currency: String,
     /// retry, park or fail; `null` leaves it to the server.
     #[schema(value_type = Option<String>)]
-    on_exceed: Option<OnExceed>,
+    pub on_exceed: Option<OnExceed>,
     /// The percentage of a limit at which a warning is given.
-    warn_at: i64,
-    limits: Limits,
+    pub warn_at: i64,
+    /// The limits.
+    pub limits: Limits,
     /// Spending, newest day first.
-    rows: Vec<Row>,
+    pub rows: Vec<Row>,
 }
 
 /// Returns an amount as a decimal.
@@ -110,7 +125,7 @@ impl From<&SharedBudget> for BudgetView {
         let rule = &budget.rule;
         Self {
             name: rule.name.to_string(),
-            scope: rule.name.scope(),
+            scope: rule.name.scope().to_owned(),
             currency: rule.currency.clone(),
             on_exceed: rule.on_exceed,
             warn_at: rule.warn_at.unwrap_or(WARN_AT),

@@ -6,15 +6,17 @@ use crate::audit::Operator;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segments, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
 /// Credentials that were deleted.
-#[derive(Serialize, ToSchema)]
-struct ForgottenCredentials {
-    owner: String,
-    tool: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ForgottenCredentials {
+    /// Whose they were.
+    pub owner: String,
+    /// The tool, or `*`.
+    pub tool: String,
     deleted: bool,
 }
 

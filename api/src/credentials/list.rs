@@ -5,13 +5,14 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Credentials by owner, tool and header.
-#[derive(Serialize, ToSchema)]
-struct CredentialList {
-    credentials: Vec<ShownCredential>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct CredentialList {
+    /// By owner, tool and header.
+    pub credentials: Vec<ShownCredential>,
 }
 
 /// Lists the credentials, without the secrets.

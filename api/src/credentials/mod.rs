@@ -1,29 +1,31 @@
 //! Credentials that tools are called with, for users and for static identities (OAS-26, OAS-27). No endpoint returns a
 //! secret.
 
-mod forget;
-mod list;
-mod put;
+pub(crate) mod forget;
+pub(crate) mod list;
+pub(crate) mod put;
 pub(crate) mod routes;
 
 use crate::reply::Failure;
 use crate::request::Tenant;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::agent::credential::{ANY_TOOL, Owner};
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
 /// A credential, without the secret.
-#[derive(Serialize, ToSchema)]
-struct ShownCredential {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ShownCredential {
     /// user:ID, member:TENANT:ID or static:NAME.
-    owner: String,
+    pub owner: String,
     /// The tool, or `*`.
-    tool: String,
-    header: String,
+    pub tool: String,
+    /// The name of the header.
+    pub header: String,
     /// reference or value.
-    form: String,
-    updated_at: String,
+    pub form: String,
+    /// When it was set.
+    pub updated_at: String,
 }
 
 /// Owner and tool of the path. Credentials are the operator's; a tenant has none.

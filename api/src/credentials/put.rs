@@ -47,12 +47,13 @@ pub(crate) struct CredentialRequest {
 }
 
 /// A credential that is stored, without the secret.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct KeptCredential {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct KeptCredential {
+    /// The credential.
     #[serde(flatten)]
-    kept: ShownCredential,
+    pub kept: ShownCredential,
     /// Remarks, such as that no tool of this name is known.
-    remarks: Vec<String>,
+    pub remarks: Vec<String>,
 }
 
 impl CredentialRequest {

@@ -10,11 +10,10 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use turnstone_domain::CallId;
 use turnstone_domain::question::Said;
+use turnstone_domain::{CallId, RawObject};
 use turnstone_ojs::{Fields, OjsError};
 use utoipa::ToSchema;
 
@@ -22,12 +21,12 @@ use utoipa::ToSchema;
 pub(crate) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// A value for each requested key.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"answers": {"city": "Oslo"}}))]
-#[expect(dead_code, reason = "described, read by hand")]
 pub(crate) struct AnswerBody {
     /// The values; other keys are ignored.
-    answers: Map<String, Value>,
+    #[schema(value_type = Map<String, Value>)]
+    answers: Option<RawObject>,
     /// The call that asked, as in `awaiting`; the answer then applies to no other question.
     call_id: Option<String>,
     /// The user of the engagement.
@@ -35,13 +34,13 @@ pub(crate) struct AnswerBody {
 }
 
 /// An answer that was accepted.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct AnswerTaken {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct AnswerTaken {
     engagement_id: String,
     job_id: String,
     call_id: String,
     /// True if the same answer was accepted before.
-    repeated: bool,
+    pub repeated: bool,
 }
 
 /// Answers an agent's question to its user. The parked job continues; repeating the same answer changes nothing.
@@ -74,17 +73,16 @@ pub(crate) async fn answer_question(
         return Err(OjsError::invalid_request(unknown, why).into());
     }
     let missing = || OjsError::invalid_request("answers", "is missing: give a value for each key");
-    let answers = fields.object("answers")?.ok_or_else(missing)?;
-    let values = answers.parse().map_err(|(name, _)| {
+    let AnswerBody { answers, call_id, by } = fields.typed()?;
+    let values = answers.ok_or_else(missing)?.parse().map_err(|(name, _)| {
         OjsError::invalid_request(&format!("answers.{name}"), "is not JSON that can be read")
     })?;
-    let call = fields.text("call_id")?.map(CallId);
     let key = idempotency_key(&headers)?.map(|key| key_of(IDEMPOTENCY_KEY, &key));
     let given = UserAnswer {
         said: Said::Values(values),
-        call,
+        call: call_id.map(CallId),
         key,
-        by: fields.text("by")?,
+        by,
         principal: Arc::clone(&tenant.principal),
         message: None,
     };

@@ -11,7 +11,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use turnstone_domain::fork::{ForkChanges, ForkPoint, Origin};
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{EngagementId, JobId, Phase};
+use turnstone_domain::{EngagementId, JobId, Phase, RawObject};
+use turnstone_ojs::request::between;
 use turnstone_ojs::{Fields, OjsError, did_you_mean};
 use turnstone_store::{ForkRefusal, NewFork};
 use utoipa::ToSchema;
@@ -26,11 +27,11 @@ const MOST_NAME: usize = 255;
 /// The fork point, and the changes.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"at_turn": 2, "phase": "infer", "set": {"prompt": "Be brief."}}))]
-#[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct EngagementForkRequest {
     /// The turn of the fork point. Turns before it are shared.
-    #[schema(minimum = 1)]
-    at_turn: i64,
+    #[serde(default, deserialize_with = "between::<_, 1, { i64::MAX }>")]
+    #[schema(minimum = 1, value_type = i64)]
+    at_turn: Option<i64>,
     /// The first phase of the turn that is run anew: init (the default), norm, resol, infer, exec, persist or emit.
     phase: Option<String>,
     /// The changes.
@@ -42,7 +43,6 @@ pub(super) struct EngagementForkRequest {
 
 /// The changes.
 #[derive(Deserialize, ToSchema)]
-#[expect(dead_code, reason = "described, read by hand")]
 struct Set {
     /// The agent's instructions.
     prompt: Option<String>,
@@ -51,24 +51,29 @@ struct Set {
     /// The provider that is called.
     provider: Option<String>,
     /// The outputs of recorded calls, by the ids of the calls.
-    tool_results: Option<BTreeMap<String, Value>>,
+    #[schema(value_type = Option<BTreeMap<String, Value>>)]
+    tool_results: Option<RawObject>,
 }
 
 /// The new engagement.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Forked {
-    engagement_id: String,
-    job_id: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Forked {
+    /// Its id.
+    pub engagement_id: String,
+    /// Its job.
+    pub job_id: String,
     forked_from: ForkedFrom,
 }
 
 /// The origin of an engagement.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ForkedFrom {
-    engagement_id: String,
-    at_turn: i64,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ForkedFrom {
+    /// Its id.
+    pub engagement_id: String,
+    /// The first turn of its own.
+    pub at_turn: i64,
     /// The first phase of its own.
-    phase: String,
+    pub phase: String,
     live_tools: bool,
     /// The changes: prompt, model, provider, and the calls whose outputs were replaced.
     set: Vec<String>,
@@ -107,8 +112,10 @@ pub(crate) async fn fork(
         return Err(OjsError::invalid_request(unknown, why).into());
     }
     let missing = || OjsError::invalid_request("at_turn", "is missing: say in which turn they part");
-    let turn = fields.integer("at_turn", 1, i64::MAX)?.ok_or_else(missing)?;
-    let phase = match fields.text("phase")? {
+    known_settings(&fields)?;
+    let EngagementForkRequest { at_turn, phase, set, live_tools } = fields.typed()?;
+    let turn = at_turn.ok_or_else(missing)?;
+    let phase = match phase {
         None => Phase::Init,
         Some(word) => Phase::ALL.into_iter().find(|phase| phase.as_str() == word).ok_or_else(|| {
             OjsError::invalid_request("phase", "must be init, norm, resol, infer, exec, persist or emit")
@@ -123,8 +130,8 @@ pub(crate) async fn fork(
         by: tenant.principal.identity.clone(),
         tenant: tenant.into_name(),
         point: ForkPoint { turn, phase },
-        changes: changes(&fields)?,
-        live_tools: fields.flag("live_tools")?.unwrap_or(false),
+        changes: set.map(changes).transpose()?.unwrap_or_default(),
+        live_tools: live_tools.unwrap_or(false),
         engagement: EngagementId(app.api.ids.next()),
         job: JobId(app.api.ids.next()),
         at: app.api.clock.now(),
@@ -142,16 +149,20 @@ pub(crate) async fn fork(
     Ok(reply::json(StatusCode::CREATED, &answer))
 }
 
-fn changes(fields: &Fields) -> Result<ForkChanges, Failure> {
-    let Some(set) = fields.object("set")? else { return Ok(ForkChanges::default()) };
-    let set = Fields(set);
-    for name in set.0.names() {
-        if !["prompt", "model", "provider", "tool_results"].contains(&name) {
+/// Refuses a change of something else.
+fn known_settings(fields: &Fields) -> Result<(), Failure> {
+    let set = fields.object("set")?.unwrap_or_default();
+    match set.names().find(|name| !["prompt", "model", "provider", "tool_results"].contains(name)) {
+        Some(name) => {
             let why = "is not something that can be set: prompt, model, provider and tool_results are";
-            return Err(OjsError::invalid_request(&format!("set.{name}"), why).into());
+            Err(OjsError::invalid_request(&format!("set.{name}"), why).into())
         }
+        None => Ok(()),
     }
-    let text = |name: &str, most: usize| match set.text(name)? {
+}
+
+fn changes(set: Set) -> Result<ForkChanges, Failure> {
+    let checked = |name: &str, text: Option<String>, most: usize| match text {
         Some(text) if text.is_empty() || text.len() > most => {
             let why = format!("must have 1 to {most} bytes");
             Err(OjsError::invalid_request(&format!("set.{name}"), why))
@@ -159,8 +170,7 @@ fn changes(fields: &Fields) -> Result<ForkChanges, Failure> {
         text => Ok(text),
     };
     let mut tool_results = BTreeMap::new();
-    let results = set.object("tool_results")?.unwrap_or_default();
-    for (call, output) in results.iter() {
+    for (call, output) in set.tool_results.unwrap_or_default().iter() {
         let output: Value = output.parse().map_err(|_| {
             OjsError::invalid_request(
                 "set.tool_results",
@@ -170,9 +180,9 @@ fn changes(fields: &Fields) -> Result<ForkChanges, Failure> {
         tool_results.insert(call.to_owned(), ToolOutcome::Success { output });
     }
     Ok(ForkChanges {
-        prompt: text("prompt", MOST_PROMPT)?,
-        model: text("model", MOST_NAME)?,
-        provider: text("provider", MOST_NAME)?,
+        prompt: checked("prompt", set.prompt, MOST_PROMPT)?,
+        model: checked("model", set.model, MOST_NAME)?,
+        provider: checked("provider", set.provider, MOST_NAME)?,
         tool_results,
     })
 }

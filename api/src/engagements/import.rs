@@ -6,8 +6,7 @@ use crate::reply::{self, Answer, Failure};
 use crate::request::{Document, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 use turnstone_domain::attest::{ALGORITHM, Signature};
 use turnstone_domain::principal::SUBMITTED_BY;
@@ -17,24 +16,28 @@ use turnstone_store::ImportRefusal;
 use utoipa::ToSchema;
 
 /// The imported engagement.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Imported {
-    engagement_id: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Imported {
+    /// Its id.
+    pub engagement_id: String,
     job_id: String,
-    turns: i64,
+    /// Turns that are complete.
+    pub turns: i64,
     checkpoints: usize,
-    messages: usize,
-    signature: ImportedSignature,
+    /// Its messages.
+    pub messages: usize,
+    /// The signature of the document.
+    pub signature: ImportedSignature,
 }
 
 /// The signature of the document.
-#[derive(Clone, Serialize, ToSchema)]
-pub(super) struct ImportedSignature {
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+pub struct ImportedSignature {
     /// `valid`; `missing`; or `unknown_key`, which nothing can verify here.
     #[schema(example = "valid")]
-    state: &'static str,
+    pub state: String,
     /// The key that it names.
-    key_id: Option<String>,
+    pub key_id: Option<String>,
 }
 
 /// The document for clients that are generated without NDJSON.
@@ -85,7 +88,7 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
         signature,
     };
     match app.api.store.transfers.import(record, app.api.clock.now()).await? {
-        Ok(()) => Ok(reply::json(StatusCode::CREATED, &json!(reported))),
+        Ok(()) => Ok(reply::json(StatusCode::CREATED, &reported)),
         Err(ImportRefusal::Known(what)) => {
             Err(OjsError::conflict(format!("{what} is here already; nothing was taken in.")).into())
         }
@@ -98,14 +101,14 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
 /// 422 when it is one of a known key and does not hold.
 async fn checked(app: &Shared, signature: Option<(String, Signature)>) -> Result<ImportedSignature, Failure> {
     let Some((text, signature)) = signature else {
-        return Ok(ImportedSignature { state: "missing", key_id: None });
+        return Ok(ImportedSignature { state: "missing".to_owned(), key_id: None });
     };
     let key_id = Some(signature.key_id.clone());
     let own = public_keys(app).await?;
     let known = own.iter().chain(&app.api.options.trusted_keys).find(|key| key.id == signature.key_id);
-    let Some(key) = known else { return Ok(ImportedSignature { state: "unknown_key", key_id }) };
+    let Some(key) = known else { return Ok(ImportedSignature { state: "unknown_key".to_owned(), key_id }) };
     if signature.algorithm == ALGORITHM && key.verify(&text, &signature).is_ok() {
-        return Ok(ImportedSignature { state: "valid", key_id });
+        return Ok(ImportedSignature { state: "valid".to_owned(), key_id });
     }
     let message = format!("The document is not the one that key {} signed.", signature.key_id);
     let hint = "Export it anew, or remove the signature from its last line to import it unsigned.";

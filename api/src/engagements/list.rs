@@ -4,41 +4,48 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use turnstone_domain::JobState;
 use turnstone_domain::engagement::User;
 use turnstone_store::{self as store, EngagementFilter};
 use utoipa::ToSchema;
 
 /// An engagement as listed.
-#[derive(Serialize, ToSchema)]
-struct ListedEngagement {
-    engagement_id: String,
-    agent: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ListedEngagement {
+    /// Its id.
+    pub engagement_id: String,
+    /// Its agent.
+    pub agent: String,
     /// `id` and `email`.
     #[schema(value_type = Value)]
-    user: User,
-    started_at: String,
+    pub user: User,
+    /// When it began.
+    pub started_at: String,
     /// Turns that are complete.
-    turns: i64,
+    pub turns: i64,
     /// Its latest job.
-    job_id: String,
-    #[schema(example = "completed")]
-    job_state: &'static str,
+    pub job_id: String,
+    /// The state of this job.
+    #[schema(value_type = String, example = "completed")]
+    pub job_state: JobState,
 }
 
 /// Engagements, newest first.
-#[derive(Serialize, ToSchema)]
-struct EngagementPage {
-    items: Vec<ListedEngagement>,
-    pagination: CursorEnd,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct EngagementPage {
+    /// The newest first.
+    pub items: Vec<ListedEngagement>,
+    /// Where it continues.
+    pub pagination: CursorEnd,
 }
 
 /// The position at which a list continues.
-#[derive(Serialize, ToSchema)]
-struct CursorEnd {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct CursorEnd {
     has_more: bool,
     /// To be sent as `cursor`; null at the end.
-    next_cursor: Option<String>,
+    pub next_cursor: Option<String>,
 }
 
 /// Lists engagements, newest first. A list that is continued with `next_cursor` shows each of them once, even when
@@ -84,7 +91,7 @@ impl From<store::ListedEngagement> for ListedEngagement {
             started_at: engagement.started_at.to_rfc3339(),
             turns: engagement.turns,
             job_id: listed.job_id.0,
-            job_state: listed.job_state.as_str(),
+            job_state: listed.job_state,
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use turnstone_domain::CallId;
 use turnstone_domain::message::{self, ContentPart, RequestedCall, Role, Source, StoredMessage, Summary};
@@ -14,24 +14,26 @@ use utoipa::ToSchema;
 const WITHHELD: &str = "(withheld)";
 
 /// A message of a conversation.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = EngagementMessage)]
-struct Message {
-    seq: i64,
-    turn: i64,
+pub struct Message {
+    /// From 1.
+    pub seq: i64,
+    /// The turn; 0 for one of an earlier engagement.
+    pub turn: i64,
     /// user, system, assistant or tool.
     #[schema(value_type = String)]
-    role: Role,
+    pub role: Role,
     /// The text; of a message with parts, all of them as text.
-    content: String,
+    pub content: String,
     /// The content in order, where it is more than one text: OSSA's text, image and file parts.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<Map<String, Value>>>)]
     parts: Vec<ContentPart>,
     /// Of an assistant: the calls that it asks for: `call_id`, `name` and `arguments`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<Value>>)]
-    tool_calls: Vec<RequestedCall>,
+    pub tool_calls: Vec<RequestedCall>,
     /// Of a tool: the call that it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     call_id: Option<String>,
@@ -44,13 +46,13 @@ struct Message {
     metadata: Option<MessageMetadata>,
     /// Of a message recalled from an earlier engagement (its turn is 0): that engagement.
     #[serde(skip_serializing_if = "Option::is_none")]
-    recalled_from: Option<String>,
+    pub recalled_from: Option<String>,
     created_at: String,
 }
 
 /// Where an input came from.
-#[derive(Serialize, ToSchema)]
-struct MessageMetadata {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct MessageMetadata {
     /// user, api or delegation.
     #[schema(value_type = String)]
     source: Source,
@@ -60,13 +62,15 @@ struct MessageMetadata {
 }
 
 /// Messages, oldest first.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = EngagementMessages)]
-struct Messages {
-    messages: Vec<Message>,
+pub struct Messages {
+    /// The oldest first.
+    pub messages: Vec<Message>,
     /// To be sent as `after` for the next page.
-    cursor: i64,
-    has_more: bool,
+    pub cursor: i64,
+    /// True if more follow.
+    pub has_more: bool,
 }
 
 impl From<StoredMessage> for Message {

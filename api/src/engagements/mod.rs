@@ -1,24 +1,24 @@
 //! Engagements: state, conversation, checkpoints, tool journal, audit and events.
 
-mod answer;
+pub(crate) mod answer;
 pub(crate) mod answering;
 mod audit;
 mod checkpoints;
-mod diff;
+pub(crate) mod diff;
 mod events;
 mod export;
 pub(crate) mod exposed;
-mod fork;
+pub(crate) mod fork;
 pub(crate) mod further;
-mod import;
-mod list;
-mod messages;
+pub(crate) mod import;
+pub(crate) mod list;
+pub(crate) mod messages;
 mod object;
 pub(crate) mod routes;
 mod send;
 mod session_state;
 mod show;
-mod state;
+pub(crate) mod state;
 mod tool_calls;
 pub(crate) mod waiting;
 

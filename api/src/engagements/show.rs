@@ -54,7 +54,7 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, who: W
     if let Some(requested) = requested {
         let call = app.api.store.questions.tool_call(&id, &requested.call_id).await?;
         shown.awaiting = Some(Awaiting::input(requested, call.as_ref().map(|call| &call.input)));
-        shown.status = "waiting-for-input";
+        shown.status = "waiting-for-input".to_owned();
         if !exposed.values.is_empty() {
             shown.results = Some(exposed.values.into());
         }

@@ -2,7 +2,7 @@
 
 use super::fork::ForkedFrom;
 use crate::budgets::rows::{Money, Tokens};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::budget::Budget;
@@ -14,108 +14,126 @@ use turnstone_store::{DelegationLink, DelegationLinks};
 use utoipa::ToSchema;
 
 /// An engagement as its caller sees it.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = EngagementState)]
-pub(crate) struct State {
-    engagement_id: String,
-    agent: String,
-    user: StateUser,
+pub struct State {
+    /// Its id.
+    pub engagement_id: String,
+    /// Its agent.
+    pub agent: String,
+    /// Its user.
+    pub user: StateUser,
     /// queued, running, waiting-for-review, waiting-for-input, completed, failed or cancelled.
-    pub(super) status: &'static str,
-    started_at: String,
+    pub status: String,
+    /// When it began.
+    pub started_at: String,
     updated_at: String,
-    pub(super) awaiting: Option<Awaiting>,
+    /// The reason why it waits.
+    pub awaiting: Option<Awaiting>,
     /// The answer as `text`, and beside it the values that the agent exposes. While the agent waits for its
     /// user, the exposed values alone.
-    pub(super) results: Option<Value>,
+    pub results: Option<Value>,
     /// Why a value that the agent exposes is null.
     warnings: Vec<StateWarning>,
-    error: Option<StateError>,
+    /// Why its latest attempt failed.
+    pub error: Option<StateError>,
     /// The latest job.
-    job_id: String,
-    turns: i64,
+    pub job_id: String,
+    /// Turns that are complete.
+    pub turns: i64,
     /// The node of an Agent Spec flow that runs or waits, after the nodes around it: `each > ask`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) node: Option<String>,
+    pub node: Option<String>,
     /// Of the whole tree: all engagements in it share one budget.
-    tokens: Tokens,
+    pub tokens: Tokens,
     /// Of the engagement and its delegates, in the currency of the price table.
     cost: Money,
     /// The number of agents above it.
     depth: i64,
     /// Its origin, if it is a fork.
-    pub(super) forked_from: Option<ForkedFrom>,
+    pub forked_from: Option<ForkedFrom>,
     /// The engagement that it works for.
-    parent: Option<StateParent>,
+    pub parent: Option<StateParent>,
     /// Its delegates, direct and indirect, parents before their children; at most 1000.
-    children: Vec<StateChild>,
-    tree: StateTree,
+    pub children: Vec<StateChild>,
+    /// It and those below it.
+    pub tree: StateTree,
 }
 
 /// The engagement that another one works for.
-#[derive(Serialize, ToSchema)]
-struct StateParent {
-    engagement_id: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct StateParent {
+    /// Its id.
+    pub engagement_id: String,
     job_id: String,
 }
 
 /// An engagement that works for another.
-#[derive(Serialize, ToSchema)]
-struct StateChild {
-    engagement_id: String,
-    job_id: String,
-    agent: String,
-    parent_job_id: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct StateChild {
+    /// Its id.
+    pub engagement_id: String,
+    /// Its job.
+    pub job_id: String,
+    /// Its agent.
+    pub agent: String,
+    /// The job that it works for.
+    pub parent_job_id: String,
     call_id: Option<String>,
     /// supervisor, parallel or handoff.
-    mode: &'static str,
+    pub mode: String,
     /// open, success, error or timeout.
-    status: &'static str,
+    pub status: String,
     /// The state of its job.
-    state: &'static str,
+    state: String,
     depth: i64,
-    turns: i64,
-    tokens_used: i64,
+    /// Turns that are complete.
+    pub turns: i64,
+    /// Tokens that it used.
+    pub tokens_used: i64,
 }
 
 /// An engagement and those below it, together.
-#[derive(Serialize, ToSchema)]
-struct StateTree {
-    engagements: usize,
-    tokens_used: i64,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct StateTree {
+    /// How many they are.
+    pub engagements: usize,
+    /// Tokens that they used.
+    pub tokens_used: i64,
 }
 
 /// The user of an engagement.
-#[derive(Serialize, ToSchema)]
-struct StateUser {
-    id: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct StateUser {
+    /// Its id.
+    pub id: String,
     email: Option<String>,
 }
 
 /// Why a value is missing.
-#[derive(Serialize, ToSchema)]
-pub(super) struct StateWarning {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct StateWarning {
     pub(super) key: String,
     pub(super) message: String,
 }
 
 /// The reason why an engagement waits. The reviewer's view is in the review: it is not for the caller.
-#[derive(Default, Serialize, ToSchema)]
-pub(super) struct Awaiting {
+#[derive(Default, Serialize, Deserialize, ToSchema)]
+pub struct Awaiting {
     /// `review`, `input`, or `tool`: the client executes a tool and answers with its result.
-    kind: &'static str,
+    kind: String,
     /// Of a review.
     #[serde(skip_serializing_if = "Option::is_none")]
-    review_id: Option<String>,
+    pub review_id: Option<String>,
     /// Of a review.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reviewer: Option<String>,
+    pub reviewer: Option<String>,
     /// Of an input: the call that asks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    call_id: Option<String>,
+    pub call_id: Option<String>,
     /// Of an input: the keys that an answer must have, and the meaning of each.
     #[serde(skip_serializing_if = "Option::is_none")]
-    request_keys: Option<Value>,
+    pub request_keys: Option<Value>,
     /// Of a tool: its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
@@ -123,14 +141,16 @@ pub(super) struct Awaiting {
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<Value>,
     /// The question, in a sentence.
-    prompt: String,
+    pub prompt: String,
 }
 
 /// Why the latest attempt failed.
-#[derive(Serialize, ToSchema)]
-struct StateError {
-    code: String,
-    message: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct StateError {
+    /// Its stable code.
+    pub code: String,
+    /// In words.
+    pub message: String,
     /// The type of OJS, and facts for programs.
     #[serde(flatten)]
     #[schema(ignore)]
@@ -156,7 +176,7 @@ impl State {
             engagement_id: engagement.id.0,
             agent: engagement.agent,
             user: StateUser { id: engagement.user.id, email: engagement.user.email },
-            status: if waits && review.is_none() { "running" } else { status(job.state, review) },
+            status: if waits && review.is_none() { "running" } else { status(job.state, review) }.to_owned(),
             started_at: engagement.started_at.to_rfc3339(),
             updated_at: last_known_change(job, review).to_rfc3339(),
             awaiting: review.map(Awaiting::review),
@@ -185,9 +205,9 @@ impl From<DelegationLink> for StateChild {
             agent: link.agent,
             parent_job_id: link.parent_job_id.0,
             call_id: link.call_id.map(|id| id.0),
-            mode: link.mode.as_str(),
-            status: link.status.as_str(),
-            state: link.state.as_str(),
+            mode: link.mode.as_str().to_owned(),
+            status: link.status.as_str().to_owned(),
+            state: link.state.as_str().to_owned(),
             depth: link.depth,
             turns: link.turns,
             tokens_used: link.tokens_used,
@@ -206,7 +226,7 @@ impl From<&JobError> for StateError {
 impl Awaiting {
     fn review(review: &Review) -> Self {
         Self {
-            kind: "review",
+            kind: "review".to_owned(),
             review_id: Some(review.id.to_string()),
             reviewer: Some(review.reviewer.clone()),
             prompt: prompt(review),
@@ -219,7 +239,7 @@ impl Awaiting {
     pub(super) fn input(requested: &AskedUser, input: Option<&Value>) -> Self {
         let call = input.filter(|input| input["tool"].is_string());
         Self {
-            kind: if call.is_some() { "tool" } else { "input" },
+            kind: if call.is_some() { "tool" } else { "input" }.to_owned(),
             call_id: Some(requested.call_id.to_string()),
             request_keys: Some(requested.question.request_keys()),
             tool: call.and_then(|call| call["tool"].as_str()).map(str::to_owned),

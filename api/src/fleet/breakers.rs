@@ -4,27 +4,28 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::Timestamp;
 use utoipa::ToSchema;
 
 /// A circuit breaker.
-#[derive(Serialize, ToSchema)]
-struct Breaker {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Breaker {
     /// `tool/AGENT/TOOL` or `model/PROVIDER/MODEL`.
-    name: String,
+    pub name: String,
     /// closed, open or half-open.
-    state: &'static str,
+    pub state: String,
     /// Failures that count.
-    failures: i64,
+    pub failures: i64,
     /// The time after which trial calls are made.
-    open_until: Option<String>,
+    pub open_until: Option<String>,
 }
 
 /// Circuit breakers.
-#[derive(Serialize, ToSchema)]
-struct Breakers {
-    breakers: Vec<Breaker>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Breakers {
+    /// By name.
+    pub breakers: Vec<Breaker>,
 }
 
 /// Lists the circuit breakers that are open or half-open, or that count failures.
@@ -43,7 +44,8 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {
             None => "closed",
             Some(_) if trouble.is_open(now) => "open",
             Some(_) => "half-open",
-        },
+        }
+        .to_owned(),
         failures: trouble.failures,
         open_until: trouble.open_until.map(Timestamp::to_rfc3339),
     });

@@ -1,9 +1,9 @@
 //! The fleet itself: its workers and its circuit breakers.
 
-mod breakers;
+pub(crate) mod breakers;
 mod reset_breaker;
 pub(crate) mod routes;
-mod workers;
+pub(crate) mod workers;
 
 use crate::reply::Failure;
 use crate::request::Tenant;

@@ -3,34 +3,42 @@
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::Timestamp;
-use turnstone_store::{Directive, WorkerBeat};
+use turnstone_store::WorkerBeat;
 use utoipa::ToSchema;
 
 /// A worker of the fleet.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = FleetWorker)]
-struct Worker {
-    name: String,
+pub struct Worker {
+    /// Its name.
+    pub name: String,
     instance: String,
-    host: String,
-    pid: i64,
-    version: String,
+    /// The name of its host.
+    pub host: String,
+    /// The id of its process.
+    pub pid: i64,
+    /// The version of Turnstone.
+    pub version: String,
     /// `*` means all.
-    queues: Vec<String>,
-    slots: i64,
-    busy: i64,
+    pub queues: Vec<String>,
+    /// The most jobs at once.
+    pub slots: i64,
+    /// The jobs that it runs.
+    pub busy: i64,
     /// running or draining.
-    state: &'static str,
-    started_at: String,
-    seen_at: String,
+    pub state: String,
+    /// When it began.
+    pub started_at: String,
+    /// When its last heartbeat arrived.
+    pub seen_at: String,
     /// own, or http for a worker in any language.
-    kind: &'static str,
+    kind: String,
     /// The directive of an operator: quiet or terminate.
-    directive: Option<&'static str>,
+    directive: Option<String>,
     /// True if its last heartbeat is recent.
-    alive: bool,
+    pub alive: bool,
 }
 
 impl Worker {
@@ -45,11 +53,11 @@ impl Worker {
             queues: worker.queues,
             slots: worker.slots,
             busy: worker.busy,
-            state: worker.state.as_str(),
+            state: worker.state.as_str().to_owned(),
             started_at: worker.started_at.to_rfc3339(),
             seen_at: worker.seen_at.to_rfc3339(),
-            kind: worker.kind.as_str(),
-            directive: worker.directive.map(Directive::as_str),
+            kind: worker.kind.as_str().to_owned(),
+            directive: worker.directive.map(|directive| directive.as_str().to_owned()),
         }
     }
 }

@@ -6,15 +6,15 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
 /// A freeze that was lifted.
-#[derive(Serialize, ToSchema)]
-struct LiftedFreeze {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct LiftedFreeze {
     /// null for the whole fleet.
-    tenant: Option<String>,
+    pub tenant: Option<String>,
     lifted: bool,
 }
 

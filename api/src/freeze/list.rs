@@ -5,13 +5,14 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Freezes that hold.
-#[derive(Serialize, ToSchema)]
-struct FreezeList {
-    freezes: Vec<ShownFreeze>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct FreezeList {
+    /// Of the fleet and of tenants.
+    pub freezes: Vec<ShownFreeze>,
 }
 
 /// Lists the freezes that hold: of the fleet and of all tenants, or those that concern the tenant.

@@ -1,26 +1,28 @@
 //! Freezes: while one holds, turns of the fleet or of a tenant call no model and no tool.
 
-mod lift;
-mod list;
+pub(crate) mod lift;
+pub(crate) mod list;
 pub(crate) mod routes;
 mod set;
 
 use crate::reply::Failure;
 use crate::request::Tenant;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_ojs::OjsError;
 use turnstone_store::Freeze;
 use utoipa::ToSchema;
 
 /// A freeze that holds.
-#[derive(Serialize, ToSchema)]
-struct ShownFreeze {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ShownFreeze {
     /// null for the whole fleet.
-    tenant: Option<String>,
-    reason: Option<String>,
+    pub tenant: Option<String>,
+    /// In the words of the principal.
+    pub reason: Option<String>,
     /// The principal.
-    frozen_by: String,
-    frozen_at: String,
+    pub frozen_by: String,
+    /// When it was set.
+    pub frozen_at: String,
 }
 
 impl From<Freeze> for ShownFreeze {

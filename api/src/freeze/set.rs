@@ -6,7 +6,7 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
 use serde::Deserialize;
-use turnstone_ojs::{Fields, OjsError};
+use turnstone_ojs::{OjsError, request};
 use turnstone_store::Freeze;
 use utoipa::ToSchema;
 
@@ -16,7 +16,6 @@ const REASON_CHARACTERS: usize = 1_000;
 /// The terms of a freeze.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"tenant": "acme", "reason": "a tool sends wrong mails"}))]
-#[expect(dead_code, reason = "described, read by hand")]
 struct FreezeRequest {
     /// The tenant; left out, the principal's tenant or the whole fleet.
     tenant: Option<String>,
@@ -33,8 +32,7 @@ struct FreezeRequest {
     responses((status = 200, description = "It holds.", body = ShownFreeze)),
 )]
 pub(crate) async fn set(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
-    let fields = Fields::read_if_any(&body)?;
-    let (named, reason) = (fields.text("tenant")?, fields.text("reason")?);
+    let FreezeRequest { tenant: named, reason } = request::read_if_any(&body)?;
     if reason.as_ref().is_some_and(|reason| reason.chars().count() > REASON_CHARACTERS) {
         let why = format!("must have at most {REASON_CHARACTERS} characters");
         return Err(OjsError::invalid_request("reason", why).into());

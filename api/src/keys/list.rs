@@ -5,13 +5,14 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Keys, the oldest first.
-#[derive(Serialize, ToSchema)]
-struct KeyList {
-    keys: Vec<ShownKey>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct KeyList {
+    /// The oldest first.
+    pub keys: Vec<ShownKey>,
 }
 
 /// Lists the keys of the tenant, or all of them, without the secrets.

@@ -1,8 +1,8 @@
 //! API keys of principals. Only the response to creation and rotation contains the secret.
 
 mod create;
-mod list;
-mod own;
+pub(crate) mod list;
+pub(crate) mod own;
 mod revoke;
 mod rotate;
 pub(crate) mod routes;
@@ -12,7 +12,7 @@ use crate::reply::Failure;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom as _, SystemRandom};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::principal::{ApiKey, Role};
 use turnstone_domain::{Timestamp, digest};
 use turnstone_ojs::OjsError;
@@ -35,40 +35,43 @@ fn new_secret() -> Result<(String, String), Failure> {
 }
 
 /// A key, without its secret.
-#[derive(Serialize, ToSchema)]
-pub(super) struct ShownKey {
-    id: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ShownKey {
+    /// Its id.
+    pub id: String,
     /// The principal.
     #[schema(example = "batch-backend")]
-    name: String,
+    pub name: String,
     /// null for the fleet.
-    tenant: Option<String>,
+    pub tenant: Option<String>,
     /// viewer, submitter, worker, approver, operator, admin.
-    roles: Vec<&'static str>,
+    pub roles: Vec<String>,
     /// The users and reviewers whose names it may use; `*` means all.
-    acts_for: Vec<String>,
+    pub acts_for: Vec<String>,
     /// The most requests per minute; null is no limit.
     rate_per_minute: Option<i64>,
     /// active, expired or revoked.
-    state: &'static str,
+    pub state: String,
     created_at: String,
     /// The principal that created it.
     created_by: String,
-    expires_at: Option<String>,
+    /// When it expires.
+    pub expires_at: Option<String>,
     revoked_at: Option<String>,
     /// To the minute.
-    last_used_at: Option<String>,
+    pub last_used_at: Option<String>,
     /// The secret before the last rotation is accepted until then.
     old_secret_until: Option<String>,
 }
 
 /// A key and its secret, which no other response contains.
-#[derive(Serialize, ToSchema)]
-pub(super) struct NewKey {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct NewKey {
+    /// The key.
     #[serde(flatten)]
-    key: ShownKey,
+    pub key: ShownKey,
     /// Sent as `Authorization: Bearer <secret>`.
-    secret: String,
+    pub secret: String,
 }
 
 impl ShownKey {
@@ -84,10 +87,10 @@ impl ShownKey {
             id: key.id.clone(),
             name: key.name.clone(),
             tenant: key.tenant.clone(),
-            roles: key.roles.iter().map(|role| Role::as_str(*role)).collect(),
+            roles: key.roles.iter().map(|role| Role::as_str(*role).to_owned()).collect(),
             acts_for: key.acts_for.clone(),
             rate_per_minute: key.rate_per_minute,
-            state,
+            state: state.to_owned(),
             created_at: key.created_at.to_rfc3339(),
             created_by: key.created_by.clone(),
             expires_at: text(key.expires_at),

@@ -2,20 +2,23 @@
 
 use crate::reply::{self, Answer};
 use crate::request::By;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::principal::Role;
 use utoipa::ToSchema;
 
 /// The principal of a request.
-#[derive(Serialize, ToSchema)]
-struct OwnPrincipal {
-    name: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct OwnPrincipal {
+    /// Its name.
+    pub name: String,
     /// The id of its key; null for tokens, configured keys and local clients.
     key_id: Option<String>,
     /// null for the fleet.
-    tenant: Option<String>,
-    roles: Vec<&'static str>,
-    acts_for: Vec<String>,
+    pub tenant: Option<String>,
+    /// Its permissions.
+    pub roles: Vec<String>,
+    /// The users and reviewers whose names it may use; `*` means all.
+    pub acts_for: Vec<String>,
 }
 
 /// Shows the principal of the request: its tenant, its roles, and the names that it may use.
@@ -29,7 +32,7 @@ pub(crate) async fn own(By(principal): By) -> Answer {
         name: principal.name.clone(),
         key_id: principal.key.clone(),
         tenant: principal.tenant.clone(),
-        roles: principal.roles.iter().map(|role| Role::as_str(*role)).collect(),
+        roles: principal.roles.iter().map(|role| Role::as_str(*role).to_owned()).collect(),
         acts_for: principal.acts_for.clone(),
     }))
 }

@@ -7,7 +7,8 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::Deserialize;
-use turnstone_ojs::{Fields, OjsError};
+use turnstone_ojs::request::between;
+use turnstone_ojs::{OjsError, request};
 use turnstone_store::Rotation;
 use utoipa::ToSchema;
 
@@ -17,9 +18,9 @@ const LONGEST_GRACE: i64 = 30 * 24 * 60 * 60;
 /// The terms of a rotation.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"grace_seconds": 3600}))]
-#[expect(dead_code, reason = "described, read by hand")]
 struct RotateRequest {
     /// The old secret is accepted for so many seconds; 0 by default, at most 30 days.
+    #[serde(default, deserialize_with = "between::<_, 0, LONGEST_GRACE>")]
     grace_seconds: Option<i64>,
 }
 
@@ -40,7 +41,8 @@ pub(crate) async fn rotate(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    let grace = Fields::read_if_any(&body)?.integer("grace_seconds", 0, LONGEST_GRACE)?.unwrap_or(0);
+    let RotateRequest { grace_seconds } = request::read_if_any(&body)?;
+    let grace = grace_seconds.unwrap_or(0);
     let (now, (secret, hash)) = (app.api.clock.now(), new_secret()?);
     let (id, tenant) = (id, tenant.into_name());
     let rotation = Rotation { id: id.clone(), tenant, hash, old_until: now.plus_ms(grace * 1000), at: now };

@@ -1,5 +1,6 @@
 //! The OJS HTTP binding, a folder per concern.
 
+pub(crate) mod answers;
 pub(crate) mod attest;
 mod control;
 mod cron;

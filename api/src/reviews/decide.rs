@@ -17,12 +17,10 @@ use utoipa::ToSchema;
 
 /// An answer to a review.
 #[derive(serde::Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 #[schema(example = json!({"by": "ada", "reason": "the price is fine"}))]
-#[expect(dead_code, reason = "described, read by hand")]
 struct ReviewAnswer {
-    /// The reviewer.
-    by: String,
+    /// The reviewer; left out, the principal, unless it may answer for anyone.
+    by: Option<String>,
     /// Why.
     reason: Option<String>,
 }
@@ -115,10 +113,10 @@ fn not_asked(review: &Review, by: &str) -> OjsError {
 /// Reads an answer. A name counts only within what the principal may act for; left out, it is the principal's.
 fn decision(approve: bool, bytes: &[u8], principal: &Principal, at: Timestamp) -> Result<Decision, OjsError> {
     let fields = Fields::read_if_any(bytes)?;
-    let (by, reason) = (fields.text("by")?, fields.text("reason")?);
     if let Some(unknown) = fields.0.names().find(|name| !matches!(*name, "by" | "reason")) {
         return Err(OjsError::invalid_request(unknown, "is not known here; an answer has `by` and `reason`"));
     }
+    let ReviewAnswer { by, reason } = fields.typed()?;
     let by = match by.filter(|by| !by.trim().is_empty()) {
         Some(by) if !principal.may_act_for(&by) => {
             let message = format!("{} may not answer for {by}.", principal.name);

@@ -2,7 +2,7 @@
 
 use super::Client;
 use crate::failure::{Exit, Failure};
-use serde_json::Value;
+use turnstone_api::answers::FoundIds;
 
 /// The characters of a whole id.
 const WHOLE: usize = 36;
@@ -36,10 +36,8 @@ impl Client {
             return Ok(given.to_owned());
         }
         let query = [("prefix", given.to_owned()), ("kind", named.word().to_owned())];
-        let found = self.get(&["ids"], &query).await?;
-        let ids = found["ids"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let ids: Vec<&str> = ids.iter().filter_map(Value::as_str).collect();
-        the_only_one(named, given, &ids, found["has_more"] == true)
+        let FoundIds { ids, has_more } = self.get(&["ids"], &query).await?;
+        the_only_one(named, given, &ids, has_more)
     }
 }
 
@@ -48,10 +46,10 @@ fn is_short(text: &str) -> bool {
     (1..WHOLE).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-fn the_only_one(named: Named, given: &str, ids: &[&str], has_more: bool) -> Result<String, Failure> {
+fn the_only_one(named: Named, given: &str, ids: &[String], has_more: bool) -> Result<String, Failure> {
     let word = named.word();
     match ids {
-        [only] => Ok((*only).to_owned()),
+        [only] => Ok(only.clone()),
         [] => Err(Failure::new(Exit::NotFound, format!("no {word} has an id that begins with {given}"))
             .hint(format!("`turnstone {word} list` shows the ids"))),
         several => {
@@ -77,7 +75,7 @@ mod tests {
 
     #[test]
     fn an_ambiguous_beginning_lists_its_candidates() {
-        let error = the_only_one(Named::Job, "01", &["01a", "01b"], true).unwrap_err();
+        let error = the_only_one(Named::Job, "01", &["01a", "01b"].map(str::to_owned), true).unwrap_err();
         assert_eq!(error.exit, Exit::Usage);
         assert_eq!(error.message, "01 begins the ids of several jobs: 01a, 01b, and more");
         let none = the_only_one(Named::Engagement, "01", &[], false).unwrap_err();
@@ -85,6 +83,6 @@ mod tests {
             (none.exit, none.hint.as_deref()),
             (Exit::NotFound, Some("`turnstone engagement list` shows the ids"))
         );
-        assert_eq!(the_only_one(Named::Job, "01", &["01a"], false).unwrap(), "01a");
+        assert_eq!(the_only_one(Named::Job, "01", &["01a".to_owned()], false).unwrap(), "01a");
     }
 }

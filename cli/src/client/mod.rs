@@ -1,6 +1,7 @@
 //! The HTTP client of the commands.
 
 pub mod ids;
+pub mod outage;
 pub mod stream;
 
 use crate::config::ClientConfig;
@@ -8,10 +9,15 @@ use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::error::Category;
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
+use turnstone_domain::{RawJson, RawObject};
+use turnstone_ojs::JobBody;
 use turnstone_telemetry::SecretRef;
 use turnstone_worker::tool::outbound::certificate_problem;
 
@@ -26,6 +32,13 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The most elements of a list in one response of the server.
 const PAGE: usize = 100;
+
+/// The position of a part in its list, as far as the next part depends on it.
+#[derive(Debug, Default, Deserialize)]
+struct PartEnd {
+    total: Option<u64>,
+    next_after: Option<String>,
+}
 
 /// A connection to one server.
 #[derive(Clone, Debug)]
@@ -75,7 +88,11 @@ impl Client {
     ///
     /// # Errors
     /// The error of the server or of the connection.
-    pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<T, Failure> {
         self.answer(self.request(Method::GET, path, query)).await
     }
 
@@ -83,12 +100,12 @@ impl Client {
     ///
     /// # Errors
     /// The error of the server or of the connection.
-    pub async fn list(
+    pub async fn list<T: DeserializeOwned>(
         &self,
         path: &[&str],
         filters: &[(&str, String)],
         limit: usize,
-    ) -> Result<(Vec<Value>, Option<u64>), Failure> {
+    ) -> Result<(Vec<T>, Option<u64>), Failure> {
         self.pages(path, filters, "items", limit).await
     }
 
@@ -96,15 +113,15 @@ impl Client {
     ///
     /// # Errors
     /// The error of the server or of the connection.
-    pub async fn pages(
+    pub async fn pages<T: DeserializeOwned>(
         &self,
         path: &[&str],
         filters: &[(&str, String)],
         name: &str,
         limit: usize,
-    ) -> Result<(Vec<Value>, Option<u64>), Failure> {
+    ) -> Result<(Vec<T>, Option<u64>), Failure> {
         let per_page = limit.clamp(1, PAGE);
-        let (mut list, mut total): (Vec<Value>, _) = (Vec::new(), None);
+        let (mut list, mut total): (Vec<T>, _) = (Vec::new(), None);
         let mut after: Option<String> = None;
         for page in 1.. {
             // Admin lists count pages, data lists count elements; each ignores the other's parameters. A list that names
@@ -114,13 +131,13 @@ impl Client {
                 Some(after) => vec![("after", after.clone())],
                 None => vec![("page", page.to_string()), ("offset", list.len().to_string())],
             };
-            let answer = self.get(path, &[filters, &part, &place].concat()).await?;
-            total = answer["pagination"]["total"].as_u64();
-            let paged = answer["pagination"].is_object();
-            after = answer["pagination"]["next_after"].as_str().map(str::to_owned);
-            let found = elements(answer, name);
+            let answer: RawObject = self.get(path, &[filters, &part, &place].concat()).await?;
+            let end: Option<PartEnd> = self.member(&answer, "pagination")?;
+            let found: Vec<T> = self.member(&answer, name)?;
+            let is_paged = end.is_some();
+            PartEnd { total, next_after: after } = end.unwrap_or_default();
             // A part of a list by `meta` may be short before the end of the list.
-            let is_last = !paged || (after.is_none() && found.len() < per_page);
+            let is_last = !is_paged || (after.is_none() && found.len() < per_page);
             list.extend(found);
             if is_last || list.len() >= limit {
                 break;
@@ -137,17 +154,17 @@ impl Client {
     pub async fn each_job(
         &self,
         filters: &[(&str, String)],
-        mut seen: impl FnMut(&Value) -> io::Result<()>,
+        mut seen: impl FnMut(&JobBody) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         let mut place = Vec::new();
         loop {
             let part = [("limit", PAGE.to_string())];
-            let answer = self.get(&["ojs", "v1", "jobs"], &[filters, &part, &place].concat()).await?;
-            let next = answer["pagination"]["next_after"].as_str().map(str::to_owned);
-            for job in elements(answer, "jobs") {
-                seen(&job)?;
-            }
-            match next {
+            let query = [filters, &part, &place].concat();
+            let answer: RawObject = self.get(&["ojs", "v1", "jobs"], &query).await?;
+            let jobs: Vec<JobBody> = self.member(&answer, "jobs")?;
+            jobs.iter().try_for_each(&mut seen)?;
+            let end: PartEnd = self.member(&answer, "pagination")?;
+            match end.next_after {
                 Some(next) => place = vec![("after", next)],
                 None => return Ok(()),
             }
@@ -177,7 +194,11 @@ impl Client {
     ///
     /// # Errors
     /// The error of the server or of the connection.
-    pub async fn post(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
         self.answer(self.request(Method::POST, path, &[]).json(body)).await
     }
 
@@ -185,12 +206,12 @@ impl Client {
     ///
     /// # Errors
     /// The error of the server or of the connection.
-    pub async fn post_with(
+    pub async fn post_with<T: DeserializeOwned>(
         &self,
         path: &[&str],
         query: &[(&str, String)],
-        body: &Value,
-    ) -> Result<Value, Failure> {
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
         self.answer(self.request(Method::POST, path, query).json(body)).await
     }
 
@@ -198,12 +219,12 @@ impl Client {
     ///
     /// # Errors
     /// The error of the server or of the connection.
-    pub async fn post_text(
+    pub async fn post_text<T: DeserializeOwned>(
         &self,
         (path, query): (&[&str], &[(&str, String)]),
         media_type: &'static str,
         body: String,
-    ) -> Result<Value, Failure> {
+    ) -> Result<T, Failure> {
         self.answer(self.request(Method::POST, path, query).header(CONTENT_TYPE, media_type).body(body)).await
     }
 
@@ -211,7 +232,7 @@ impl Client {
     ///
     /// # Errors
     /// The error of the server or of the connection.
-    pub async fn put(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
+    pub async fn put<T: DeserializeOwned>(&self, path: &[&str], body: &impl Serialize) -> Result<T, Failure> {
         self.answer(self.request(Method::PUT, path, &[]).json(body)).await
     }
 
@@ -219,7 +240,11 @@ impl Client {
     ///
     /// # Errors
     /// The error of the server or of the connection.
-    pub async fn patch(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
+    pub async fn patch<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
         self.answer(self.request(Method::PATCH, path, &[]).json(body)).await
     }
 
@@ -227,7 +252,7 @@ impl Client {
     ///
     /// # Errors
     /// The error of the server or of the connection.
-    pub async fn delete(&self, path: &[&str]) -> Result<Value, Failure> {
+    pub async fn delete<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Failure> {
         self.delete_some(path, &[]).await
     }
 
@@ -235,7 +260,11 @@ impl Client {
     ///
     /// # Errors
     /// The error of the server or of the connection.
-    pub async fn delete_some(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
+    pub async fn delete_some<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<T, Failure> {
         self.answer(self.request(Method::DELETE, path, query)).await
     }
 
@@ -272,16 +301,28 @@ impl Client {
         self.http.request(method, url)
     }
 
-    async fn answer(&self, request: RequestBuilder) -> Result<Value, Failure> {
+    /// Returns the answer; one without a body is read as `null`.
+    async fn answer<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
         let response = self.send(request.timeout(ANSWER_TIMEOUT)).await?;
         let body = response.text().await.map_err(|error| self.unreachable(&error))?;
-        if body.trim().is_empty() {
-            return Ok(Value::Null);
+        let text = if body.trim().is_empty() { "null" } else { &body };
+        serde_json::from_str(text).map_err(|error| self.unreadable(&error))
+    }
+
+    /// Returns a member of an answer; an absent one is read as `null`.
+    fn member<T: DeserializeOwned>(&self, answer: &RawObject, name: &str) -> Result<T, Failure> {
+        let member = answer.get(name).map_or("null", RawJson::as_str);
+        serde_json::from_str(member).map_err(|error| self.unreadable(&error))
+    }
+
+    fn unreadable(&self, error: &serde_json::Error) -> Failure {
+        let address = self.address();
+        if error.classify() == Category::Data {
+            return Failure::failed(format!("the answer of {address} cannot be understood: {error}"))
+                .hint("is the server of another version than this program? `turnstone --version`");
         }
-        serde_json::from_str(&body).map_err(|error| {
-            Failure::failed(format!("{} did not answer with JSON: {error}", self.address()))
-                .hint("is this a Turnstone server? check the --url")
-        })
+        Failure::failed(format!("{address} did not answer with JSON: {error}"))
+            .hint("is this a Turnstone server? check the --url")
     }
 
     /// Sends a request; a response without a success status is a failure.
@@ -355,31 +396,18 @@ fn key_header(reference: Option<&SecretRef>) -> Result<HeaderMap, Failure> {
     Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
 }
 
-/// Returns the elements of a list answer: an array, or an object with the array below `name` or `items`.
-#[must_use]
-pub fn elements(mut answer: Value, name: &str) -> Vec<Value> {
-    let inside = [name, "items"].into_iter().find(|name| answer[*name].is_array());
-    let list = match inside {
-        Some(name) => answer[name].take(),
-        None => answer,
-    };
-    match list {
-        Value::Array(elements) => elements,
-        _ => Vec::new(),
-    }
-}
-
-/// Returns the part of an answer below `name`, or the whole answer when it is not wrapped.
-#[must_use]
-pub fn unwrapped(mut answer: Value, name: &str) -> Value {
-    if answer[name].is_object() { answer[name].take() } else { answer }
+/// Returns the answer `base` with other members.
+#[cfg(test)]
+pub(crate) fn filled<T: DeserializeOwned>(base: Value, members: &Value) -> T {
+    let mut answer: serde_json::Map<String, Value> = serde_json::from_value(base).unwrap();
+    answer.extend(members.as_object().unwrap().clone());
+    serde_json::from_value(answer.into()).unwrap()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::output::Format;
-    use serde_json::json;
 
     fn client(url: &str) -> Client {
         let output = Output {
@@ -427,19 +455,28 @@ mod tests {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let silent = socket.local_addr().unwrap();
-        let failure = client(&format!("http://{silent}")).get(&["ojs", "manifest"], &[]).await.unwrap_err();
+        let asked = client(&format!("http://{silent}"));
+        let failure = asked.get::<Value>(&["ojs", "manifest"], &[]).await.unwrap_err();
         assert_eq!(failure.exit, Exit::Failed);
         assert!(failure.message.contains(&silent.to_string()), "{failure}");
         assert!(failure.hint.unwrap().contains("turnstone dev"));
     }
 
     #[test]
-    fn lists_and_wrapped_objects_are_found() {
-        assert_eq!(elements(json!([1]), "jobs"), [json!(1)]);
-        assert_eq!(elements(json!({ "items": [1] }), "jobs"), [json!(1)]);
-        assert_eq!(elements(json!({ "jobs": [1] }), "jobs"), [json!(1)]);
-        assert_eq!(elements(json!({ "other": 1 }), "jobs"), Vec::<Value>::new());
-        assert_eq!(unwrapped(json!({ "job": { "id": 1 }, "id": 1 }), "job"), json!({ "id": 1 }));
-        assert_eq!(unwrapped(json!({ "id": 1 }), "job"), json!({ "id": 1 }));
+    fn an_answer_of_another_form_is_told_from_one_that_is_no_json() {
+        let client = client("http://127.0.0.1:1");
+        let of = |text: &str| client.unreadable(&serde_json::from_str::<PartEnd>(text).unwrap_err());
+        assert!(of("<html>").hint.unwrap().contains("--url"));
+        assert!(of(r#"{"total": "x"}"#).hint.unwrap().contains("version"));
+    }
+
+    #[test]
+    fn the_members_of_a_list_are_found() {
+        let client = client("http://127.0.0.1:1");
+        let answer: RawObject = serde_json::from_str(r#"{"jobs": [1], "pagination": {"total": 2}}"#).unwrap();
+        assert_eq!(client.member::<Vec<u8>>(&answer, "jobs").unwrap(), [1]);
+        assert_eq!(client.member::<PartEnd>(&answer, "pagination").unwrap().total, Some(2));
+        assert!(client.member::<Option<PartEnd>>(&answer, "other").unwrap().is_none());
+        assert!(client.member::<Vec<u8>>(&answer, "other").is_err());
     }
 }

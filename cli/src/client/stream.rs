@@ -1,6 +1,7 @@
 //! A job's events as they happen. A broken stream is resumed after the last event that arrived.
 
-use super::{Client, unwrapped};
+use super::Client;
+use super::outage::Outage;
 use crate::failure::Failure;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use eventsource_stream::{EventStreamError, Eventsource as _};
@@ -11,8 +12,10 @@ use serde_json::Value;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
+use turnstone_api::answers::State;
 use turnstone_domain::JobState;
 use turnstone_domain::event::EventName;
+use turnstone_ojs::JobReply;
 
 /// The first pause before a broken stream is resumed.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -31,8 +34,8 @@ pub enum Ending {
 }
 
 impl Ending {
-    fn of_state(state: &str) -> Option<Self> {
-        match JobState::parse(state)? {
+    fn of_state(state: JobState) -> Option<Self> {
+        match state {
             JobState::Completed => Some(Self::Completed),
             state if state.is_terminal() => Some(Self::Unsuccessful),
             _ => None,
@@ -47,6 +50,9 @@ struct Progress {
     cursor: String,
     /// True if the server has answered at all.
     connected: bool,
+    /// True if it answered the last request.
+    answers: bool,
+    outage: Outage,
     /// How many events have arrived.
     arrived: u64,
     /// True if one of them ends the job, unless it was tried again.
@@ -73,7 +79,7 @@ impl Client {
             let followed = self.follow(&path, &mut progress, &mut seen).await;
             let broke = followed.is_err();
             if let Err(error) = followed {
-                self.passing(error, &progress)?;
+                self.passing(error, &mut progress)?;
             }
             // After an event that ends the job, and when no more events come, the job's state decides. A server that
             // stops in order ends its streams too, and the rest of the events follows.
@@ -112,7 +118,7 @@ impl Client {
             match followed {
                 Ok(ControlFlow::Break(())) => return Ok(true),
                 Ok(ControlFlow::Continue(())) => {}
-                Err(error) => self.passing(error, &progress)?,
+                Err(error) => self.passing(error, &mut progress)?,
             }
             let at_end = progress.at_end || (!broke && progress.arrived == arrived_before);
             if at_end && self.has_ended(id).await? {
@@ -135,10 +141,7 @@ impl Client {
     /// Returns true if the job that works on the newest input of an engagement has ended.
     async fn has_ended(&self, id: &str) -> Result<bool, Failure> {
         match self.get(&["engagements", id], &[]).await {
-            Ok(engagement) => {
-                let job = engagement["job_id"].as_str().unwrap_or_default();
-                Ok(self.ended(job).await?.is_some())
-            }
+            Ok(State { job_id, .. }) => Ok(self.ended(&job_id).await?.is_some()),
             Err(failure) if failure.is_passing() => Ok(false),
             Err(failure) => Err(failure),
         }
@@ -156,8 +159,10 @@ impl Client {
         if !progress.cursor.is_empty() {
             request = request.header("Last-Event-ID", progress.cursor.as_str());
         }
+        progress.answers = false;
         let mut stream = self.send(request).await?.bytes_stream().eventsource();
-        progress.connected = true;
+        (progress.connected, progress.answers) = (true, true);
+        progress.outage.is_over(self);
         while let Some(item) = stream.next().await {
             let event = item.map_err(|error| match error {
                 EventStreamError::Transport(error) => self.unreachable(&error),
@@ -178,10 +183,14 @@ impl Client {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Ignores an error when resuming the stream may help.
-    fn passing(&self, error: anyhow::Error, progress: &Progress) -> anyhow::Result<()> {
+    /// Ignores an error when resuming the stream may help. A stream that breaks is no outage: the server may answer at
+    /// once.
+    fn passing(&self, error: anyhow::Error, progress: &mut Progress) -> anyhow::Result<()> {
         match error.downcast_ref::<Failure>() {
             Some(failure) if progress.connected && failure.is_passing() => {
+                if !progress.answers {
+                    progress.outage.goes_on(self, failure);
+                }
                 self.output.detail(&format!("{failure}; resuming after event {}", progress.cursor));
                 Ok(())
             }
@@ -193,9 +202,7 @@ impl Client {
     /// end.
     async fn ended(&self, job_id: &str) -> Result<Option<Ending>, Failure> {
         match self.get(&["ojs", "v1", "jobs", job_id], &[]).await {
-            Ok(answer) => {
-                Ok(Ending::of_state(unwrapped(answer, "job")["state"].as_str().unwrap_or_default()))
-            }
+            Ok(JobReply { job, .. }) => Ok(Ending::of_state(job.state)),
             Err(failure) if failure.is_passing() => Ok(None),
             Err(failure) => Err(failure),
         }
@@ -219,9 +226,11 @@ fn pauses() -> impl Iterator<Item = Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::job::sample;
     use crate::config::ClientConfig;
     use crate::failure::Exit;
     use crate::output::{Format, Output};
+    use serde_json::json;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
     use tokio::task::JoinHandle;
@@ -264,7 +273,7 @@ mod tests {
     }
 
     fn job(state: &str) -> String {
-        format!(r#"{{"job":{{"id":"j","state":"{state}"}}}}"#)
+        json!({"job": sample(&json!({"id": "j", "state": state}))}).to_string()
     }
 
     fn complete(status: &str, body: &str) -> String {

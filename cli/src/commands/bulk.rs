@@ -1,15 +1,17 @@
 //! One action on many jobs at once, chosen by a filter on the server.
 
 use super::{Session, several};
+use crate::client::Client;
 use crate::client::ids::Named;
-use crate::client::{Client, unwrapped};
 use crate::failure::{Exit, Failure};
 use crate::output::{Format, text};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::future::Future;
 use std::process::ExitCode;
+use turnstone_api::answers::BulkReply;
 use turnstone_domain::JobState;
 
 /// Ids, or a filter.
@@ -60,10 +62,15 @@ impl JobsArgs {
     ///
     /// # Errors
     /// The ids cannot be read, the request fails, or a job was refused.
-    pub async fn run<F, D>(self, session: &Session, bulk: Bulk, one: F) -> anyhow::Result<ExitCode>
+    pub async fn run<F, D, T: Serialize>(
+        self,
+        session: &Session,
+        bulk: Bulk,
+        one: F,
+    ) -> anyhow::Result<ExitCode>
     where
         F: Fn(Client, String) -> D,
-        D: Future<Output = Result<Value, Failure>>,
+        D: Future<Output = Result<T, Failure>>,
     {
         if self.ids.is_empty() {
             return self.filtered(session, bulk).await;
@@ -89,7 +96,7 @@ impl JobsArgs {
             }
             match one(client.clone(), id.clone()).await {
                 Ok(answer) => match output.format {
-                    Format::Json => output.ndjson(&unwrapped(answer, "job"))?,
+                    Format::Json => output.ndjson(&answer)?,
                     Format::Ids => output.line(&shown)?,
                     Format::Table => output.line(&format!("{shown} {}", bulk.done))?,
                 },
@@ -114,25 +121,18 @@ impl JobsArgs {
     async fn filtered(&self, session: &Session, bulk: Bulk) -> anyhow::Result<ExitCode> {
         let (client, output) = (session.client()?, session.output);
         let body = json!({ "filter": self.filter(), "confirm": true, "dry_run": self.dry_run });
-        let answer = client.post(bulk.path, &body).await?;
-        let count = |name: &str| answer[name].as_u64().unwrap_or_default();
+        let answer: BulkReply = client.post(bulk.path, &body).await?;
         match output.format {
             Format::Json => output.json(&answer)?,
-            Format::Ids => answer["ids"]
-                .as_array()
-                .map(Vec::as_slice)
-                .unwrap_or_default()
-                .iter()
-                .filter_map(Value::as_str)
-                .try_for_each(|id| output.line(&text::line(id)))?,
+            Format::Ids => answer.ids.iter().try_for_each(|id| output.line(&text::line(id)))?,
             Format::Table if self.dry_run => {
-                let (matched, many) = (count("matched"), if count("matched") == 1 { "job" } else { "jobs" });
-                output.line(&format!("would {} {matched} {many}", bulk.verb))?
+                let many = if answer.matched == 1 { "job" } else { "jobs" };
+                output.line(&format!("would {} {} {many}", bulk.verb, answer.matched))?
             }
             Format::Table => {
-                output.line(&format!("{} of {} jobs {}", count("succeeded"), count("matched"), bulk.done))?
+                output.line(&format!("{} of {} jobs {}", answer.succeeded, answer.matched, bulk.done))?
             }
         }
-        Ok(if count("failed") > 0 { Exit::Failed.into() } else { ExitCode::SUCCESS })
+        Ok(if answer.failed > 0 { Exit::Failed.into() } else { ExitCode::SUCCESS })
     }
 }

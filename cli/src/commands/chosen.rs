@@ -5,7 +5,8 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::output::{Format, text};
 use clap::Args;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::future::Future;
 use std::process::ExitCode;
 use wildmatch::WildMatch;
@@ -42,16 +43,14 @@ pub struct Deed {
     pub verb: &'static str,
     /// `paused`: the outcome.
     pub done: &'static str,
-    /// The member of the answer that holds the thing.
-    pub inside: &'static str,
 }
 
 impl Chosen {
     async fn names(self, client: &Client, listed: Listed) -> anyhow::Result<Vec<String>> {
         let Some(pattern) = self.matching else { return several::ids(self.names) };
         let pattern = WildMatch::new(&pattern);
-        let (all, _) = client.pages(listed.path, &[], listed.list, usize::MAX).await?;
-        let names = all.iter().filter_map(|item| item[listed.name].as_str());
+        let (all, _) = client.pages::<Map<String, Value>>(listed.path, &[], listed.list, usize::MAX).await?;
+        let names = all.iter().filter_map(|item| item.get(listed.name)?.as_str());
         Ok(names.filter(|name| pattern.matches(name)).map(str::to_owned).collect())
     }
 
@@ -59,7 +58,7 @@ impl Chosen {
     ///
     /// # Errors
     /// The names cannot be read, the request fails, or an action failed.
-    pub async fn each<'a, F, D>(
+    pub async fn each<'a, F, D, T: Serialize>(
         self,
         session: &'a Session,
         listed: Listed,
@@ -68,7 +67,7 @@ impl Chosen {
     ) -> anyhow::Result<ExitCode>
     where
         F: Fn(Client, String) -> D,
-        D: Future<Output = Result<Value, Failure>> + 'a,
+        D: Future<Output = Result<T, Failure>> + 'a,
     {
         let (client, output, dry_run) = (session.client()?, session.output, self.dry_run);
         let mut outcome = several::Outcome::new(output);
@@ -85,7 +84,7 @@ impl Chosen {
             match act(client.clone(), name.clone()).await {
                 Ok(answer) => match output.format {
                     Format::Table => output.line(&format!("{shown} {}", deed.done))?,
-                    Format::Json => output.ndjson(&crate::client::unwrapped(answer, deed.inside))?,
+                    Format::Json => output.ndjson(&answer)?,
                     Format::Ids => output.line(&shown)?,
                 },
                 Err(failure) => outcome.failed(&name, failure)?,

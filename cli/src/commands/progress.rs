@@ -2,6 +2,7 @@
 
 use crate::output::{Format, Output, columns, text};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use serde_json::Value;
 use std::io;
 use std::time::{Duration, Instant};
@@ -38,7 +39,7 @@ impl Line {
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub fn show(&mut self, words: &str, value: &Value) -> io::Result<()> {
+    pub fn show(&mut self, words: &str, value: &impl Serialize) -> io::Result<()> {
         match (self.output.format, &self.bar) {
             (Format::Table, Some(bar)) => {
                 bar.set_message(
@@ -51,11 +52,16 @@ impl Line {
                 let due = self.printed.as_ref().is_none_or(|(at, _)| at.elapsed() >= PRINTED);
                 if due && !self.output.quiet { self.print(words) } else { Ok(()) }
             }
-            (Format::Json, _) if self.last != *value => {
-                self.last = value.clone();
-                self.output.ndjson(value)
+            (Format::Json, _) => {
+                let value = serde_json::to_value(value)?;
+                if self.last == value {
+                    return Ok(());
+                }
+                self.output.ndjson(&value)?;
+                self.last = value;
+                Ok(())
             }
-            (Format::Json | Format::Ids, _) => Ok(()),
+            (Format::Ids, _) => Ok(()),
         }
     }
 
@@ -63,7 +69,7 @@ impl Line {
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub fn end(mut self, words: &str, value: &Value) -> io::Result<()> {
+    pub fn end(mut self, words: &str, value: &impl Serialize) -> io::Result<()> {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }

@@ -1,9 +1,8 @@
 //! Times of the past on the command line, and how long ago something was.
 
-use crate::output::table::plain;
 use crate::output::text;
-use serde_json::Value;
-use turnstone_domain::{Clock as _, SystemClock, Timestamp};
+use turnstone_domain::{Clock as _, JobState, SystemClock, Timestamp};
+use turnstone_ojs::JobBody;
 
 /// Reads `--since`: a time (RFC 3339), or how long ago it was, such as `90s`, `15m`, `1h` or `7d`. Returns it as RFC
 /// 3339.
@@ -35,33 +34,37 @@ pub fn span(ms: i64) -> String {
     if ms < 60_000 { format!("{}s", ms.max(0) / 1_000) } else { text::span(ms) }
 }
 
-/// Returns how long ago a time was; empty for an absent one.
+/// Returns how long ago a time was.
 #[must_use]
-pub fn age(time: &Value) -> String {
-    read(time).map(|at| span(SystemClock.now().since(at))).unwrap_or_default()
+pub fn age(time: &str) -> String {
+    Timestamp::parse_rfc3339(time).map(|at| span(SystemClock.now().since(at))).unwrap_or_default()
 }
 
 /// Returns how long a job has run, or ran.
 #[must_use]
-pub fn duration(job: &Value) -> String {
-    let ends = ["completed_at", "discarded_at", "cancelled_at"];
-    let end = ends.iter().find_map(|name| read(&job[*name]));
-    let Some(started) = read(&job["started_at"]) else { return String::new() };
+pub fn duration(job: &JobBody) -> String {
+    let read = |time: Option<&str>| time.and_then(Timestamp::parse_rfc3339);
+    let end = read(ended_at(job));
+    let Some(started) = read(job.started_at.as_deref()) else { return String::new() };
     match end {
         Some(end) if end.since(started) < 1_000 => format!("{}ms", end.since(started).max(0)),
         Some(end) => span(end.since(started)),
-        None if job["state"] == "active" => span(SystemClock.now().since(started)),
+        None if job.state == JobState::Active => span(SystemClock.now().since(started)),
         None => String::new(),
     }
 }
 
-fn read(time: &Value) -> Option<Timestamp> {
-    Timestamp::parse_rfc3339(&plain(time))
+/// Returns when a job ended.
+#[must_use]
+pub fn ended_at(job: &JobBody) -> Option<&str> {
+    let ends = [&job.completed_at, &job.cancelled_at, &job.discarded_at];
+    ends.into_iter().find_map(Option::as_deref)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::job::sample;
     use serde_json::json;
 
     #[test]
@@ -76,10 +79,11 @@ mod tests {
 
     #[test]
     fn a_job_that_has_not_begun_has_no_duration() {
-        assert_eq!(duration(&json!({"state": "available"})), "");
+        assert_eq!(duration(&sample(&json!({"state": "available"}))), "");
         let at = "2026-01-31T12:00:00Z";
-        let ended =
-            |end: &str| duration(&json!({"state": "completed", "started_at": at, "completed_at": end}));
+        let ended = |end: &str| {
+            duration(&sample(&json!({"state": "completed", "started_at": at, "completed_at": end})))
+        };
         assert_eq!(ended("2026-01-31T12:00:00.250Z"), "250ms");
         assert_eq!(ended("2026-01-31T12:00:07Z"), "7s");
         assert_eq!(ended("2026-01-31T13:30:00Z"), "1h30m");

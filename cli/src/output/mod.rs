@@ -4,7 +4,6 @@ pub mod table;
 pub mod text;
 
 use serde::Serialize;
-use serde_json::Value;
 use std::io::{self, IsTerminal as _, Write};
 use turnstone_telemetry::redact;
 
@@ -94,7 +93,12 @@ impl Output {
         if self.compact {
             return self.ndjson(value);
         }
-        self.line(&text::json(&serde_json::to_string_pretty(value)?))
+        // What is carried as text is parsed, so that it is indented like the rest.
+        let text = match serde_json::to_value(value) {
+            Ok(value) => serde_json::to_string_pretty(&value),
+            Err(_) => serde_json::to_string_pretty(value),
+        };
+        self.line(&text::json(&text?))
     }
 
     /// Prints a value as one line of JSON: an element of a stream.
@@ -102,21 +106,30 @@ impl Output {
     /// # Errors
     /// Standard output cannot be written.
     pub fn ndjson(&self, value: &impl Serialize) -> io::Result<()> {
-        self.line(&text::json(&serde_json::to_string(value)?))
+        let text = match serde_json::to_value(value) {
+            Ok(value) => value.to_string(),
+            // A number that is out of range stays the text that it is.
+            Err(_) => serde_json::to_string(value)?.replace(['\n', '\r'], " "),
+        };
+        self.line(&text::json(&text))
     }
 
-    /// Prints a list in the requested form; `id` names the field that identifies an item.
+    /// Prints a list in the requested form; `id` returns what identifies an item, or nothing.
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub fn list(&self, items: &[Value], id: &str, columns: &[table::Column]) -> io::Result<()> {
+    pub fn list<T: Serialize>(
+        &self,
+        items: &[T],
+        id: impl Fn(&T) -> &str,
+        columns: &[table::Column<T>],
+    ) -> io::Result<()> {
         match self.format {
             Format::Json if self.compact => items.iter().try_for_each(|item| self.ndjson(item)),
             Format::Json => self.json(&items),
-            Format::Ids => items
-                .iter()
-                .filter_map(|item| item[id].as_str())
-                .try_for_each(|id| self.line(&text::line(id))),
+            Format::Ids => {
+                items.iter().map(id).filter(|id| !id.is_empty()).try_for_each(|id| self.line(&text::line(id)))
+            }
             Format::Table => {
                 self.line(&table::of(items, columns, self.tty))?;
                 if items.is_empty() {

@@ -2,30 +2,41 @@
 
 use super::text;
 use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
+use serde::Serialize;
 use serde_json::Value;
 use turnstone_domain::Timestamp;
 
 /// A column of a table.
-#[derive(Clone, Copy)]
-pub struct Column {
+pub struct Column<T> {
     /// Its heading.
     pub heading: &'static str,
     /// Returns the text of an item's cell.
-    pub cell: fn(&Value) -> String,
+    pub cell: fn(&T) -> String,
 }
 
 /// Returns a column that shows what `cell` makes of an item.
 #[must_use]
-pub const fn column(heading: &'static str, cell: fn(&Value) -> String) -> Column {
+pub const fn column<T>(heading: &'static str, cell: fn(&T) -> String) -> Column<T> {
     Column { heading, cell }
 }
 
 /// Returns the table as text, without a trailing line break.
 #[must_use]
-pub fn of(items: &[Value], columns: &[Column], tty: bool) -> String {
-    let rows =
-        items.iter().map(|item| columns.iter().map(|column| text::line(&(column.cell)(item))).collect());
-    ruled(columns.iter().map(|column| column.heading).collect(), rows.collect(), tty)
+pub fn of<T>(items: &[T], columns: &[Column<T>], tty: bool) -> String {
+    let rows = items.iter().map(|item| cells(item, columns));
+    ruled(headings(columns), rows.collect(), tty)
+}
+
+/// Returns the headings of columns.
+#[must_use]
+pub fn headings<T>(columns: &[Column<T>]) -> Vec<&'static str> {
+    columns.iter().map(|column| column.heading).collect()
+}
+
+/// Returns the cells of an item.
+#[must_use]
+pub fn cells<T>(item: &T, columns: &[Column<T>]) -> Vec<String> {
+    columns.iter().map(|column| text::line(&(column.cell)(item))).collect()
 }
 
 /// As [`of`], from finished cells.
@@ -93,19 +104,20 @@ fn records(headings: &[&str], rows: &[Vec<String>], window: usize) -> String {
 
 /// Returns a scalar field as people write it; empty for an absent field.
 #[must_use]
-pub fn plain(value: &Value) -> String {
-    match value {
+pub fn plain(value: &impl Serialize) -> String {
+    match serde_json::to_value(value).unwrap_or_default() {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text,
         other => other.to_string(),
     }
 }
 
 /// Returns a point in time, given as RFC 3339 or as milliseconds since the epoch, as RFC 3339 in UTC without fractions.
 #[must_use]
-pub fn time(value: &Value) -> String {
-    let time = value.as_i64().map(Timestamp).or_else(|| value.as_str().and_then(Timestamp::parse_rfc3339));
-    let Some(time) = time else { return plain(value) };
+pub fn time(value: &impl Serialize) -> String {
+    let shown = plain(value);
+    let time = shown.parse().map(Timestamp).ok().or_else(|| Timestamp::parse_rfc3339(&shown));
+    let Some(time) = time else { return shown };
     let text = time.to_rfc3339();
     text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }
@@ -115,13 +127,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const COLUMNS: &[Column] =
-        &[column("ID", |item| plain(&item["id"])), column("STATE", |item| plain(&item["state"]))];
+    const COLUMNS: &[Column<[&str; 2]>] =
+        &[column("ID", |item| plain(&item[0])), column("STATE", |item| plain(&item[1]))];
 
     #[test]
     fn a_pipe_gets_aligned_columns_without_rules() {
-        let items =
-            [json!({ "id": "a", "state": "active" }), json!({ "id": "longer", "state": "x\u{1b}[31m\ny" })];
+        let items = [["a", "active"], ["longer", "x\u{1b}[31m\ny"]];
         assert_eq!(of(&items, COLUMNS, false), "ID      STATE\na       active\nlonger  x y");
     }
 

@@ -1,10 +1,10 @@
 //! Events since the mark become deliveries to the webhooks that match them.
 
-use serde_json::Value;
+use serde_json::json;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter};
 use turnstone_domain::webhook::{NewDelivery, Webhook};
 use turnstone_domain::{Ids, Timestamp};
-use turnstone_ojs::{form, in_form, names_matching, type_of};
+use turnstone_ojs::{CloudEvent, form, names_matching};
 use turnstone_store::{Feed, StoreError, Term, Webhooks};
 
 /// Events that are read in one step, so that the transaction that writes their deliveries stays short.
@@ -56,13 +56,16 @@ impl FanOut<'_> {
         let wanting = hooks.iter().filter(|hook| hook.is_concerned(event));
         let wanting =
             wanting.filter_map(|hook| Some((hook, form(hook.events.iter().map(String::as_str), event)?)));
-        wanting.map(move |(hook, form)| NewDelivery {
-            id: format!("msg_{}", self.ids.next()),
-            webhook_id: hook.id.clone(),
-            event_id: event.cursor.to_string(),
-            event: type_of(event, form).to_owned(),
-            body: Value::Object(in_form(event, form)).to_string(),
-            created_at: now,
+        wanting.map(move |(hook, form)| {
+            let reported = CloudEvent::in_form(event, form);
+            NewDelivery {
+                id: format!("msg_{}", self.ids.next()),
+                webhook_id: hook.id.clone(),
+                event_id: reported.id.clone(),
+                body: json!(reported).to_string(),
+                event: reported.name,
+                created_at: now,
+            }
         })
     }
 }

@@ -26,36 +26,52 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 use turnstone_domain::{Job, digest};
+use utoipa::ToSchema;
 
 pub use turnstone_domain::attest::{ALGORITHM, AttestRequest, Signature};
 
 /// The version of the receipts' shape.
 const VERSION: &str = "1";
 
-/// A receipt.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// A receipt. docs/OJS.md describes the signed text and the signature.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Receipt {
     /// The version of this shape.
+    #[schema(example = "1")]
     pub version: String,
     /// The job.
     pub job_id: String,
     /// Its type.
     pub job_type: String,
-    /// When the job was accepted.
+    /// When the job was accepted: RFC 3339, UTC.
     pub issued_at: String,
-    /// Of the job's `args`, as the JSON text that the server gives back.
+    /// Lower-case hex SHA-256 of the job's `args`, as the JSON text that the server returns.
     pub args_sha256: String,
     /// The quote of the machine that the job runs on.
     pub quote: Quote,
     /// Over all of the above.
+    #[schema(value_type = SignatureShape)]
     pub signature: Signature,
 }
 
+/// A signature.
+#[derive(ToSchema)]
+#[schema(as = Signature)]
+#[expect(dead_code, reason = "the domain's own type is serialised")]
+struct SignatureShape {
+    #[schema(example = "ed25519")]
+    algorithm: String,
+    /// Base64.
+    value: String,
+    key_id: String,
+}
+
 /// The quote of the machine that a job runs on. It is the job's own claim, because this server takes no quotes.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Quote {
     /// `none`, or the kind that the job names in `ext_attest.quote.type`.
     #[serde(rename = "type")]
+    #[schema(example = "none")]
     pub kind: String,
     /// When it was taken.
     pub issued_at: String,

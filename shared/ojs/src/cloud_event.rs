@@ -2,104 +2,119 @@
 
 use crate::SPEC_VERSION;
 use crate::ossa_event::{Form, OssaEvent};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use turnstone_domain::Timestamp;
 use turnstone_domain::feed::FeedEvent;
+use utoipa::ToSchema;
 
 /// The `source`: the same for every event of every process.
 const SOURCE: &str = "ojs://turnstone";
 
-/// Returns an event. `data` begins with the job, its type and its queue; the members that the name promises follow.
-#[must_use]
-pub fn cloud_event(event: &FeedEvent) -> Map<String, Value> {
-    let mut data = Map::new();
-    let mut put = |name: &str, value: Option<&str>| {
-        value.map(|value| data.insert(name.to_owned(), value.into()));
-    };
-    put("job_id", event.job_id.as_ref().map(|id| id.as_str()));
-    put("job_type", event.job_type());
-    put("queue", event.queue());
-    put("engagement_id", event.engagement_id.as_ref().map(|id| id.as_str()));
-    if event.turn > 0 {
-        data.insert("turn".to_owned(), event.turn.into());
-    }
-    for (name, value) in event.data.as_object().into_iter().flatten() {
-        data.entry(name.as_str()).or_insert_with(|| value.clone());
-    }
-    frame(&event.cursor.to_string(), event.name.as_str(), event.subject(), event.at, data)
+/// An event in the form of CloudEvents 1.0.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(example = json!({
+    "specversion": "1.0", "id": "evt_1042.17.3", "type": "job.completed", "source": "ojs://turnstone",
+    "time": "2026-01-01T00:00:00.000Z", "subject": "019b7601-9a00-7000-8000-000000000001",
+    "datacontenttype": "application/json",
+    "data": {"job_id": "019b7601-9a00-7000-8000-000000000001", "job_type": "email.send", "queue": "mail", "attempt": 1,
+             "duration_ms": 241, "result": {"sent": true}}
+}))]
+pub struct CloudEvent {
+    /// The version of CloudEvents.
+    pub specversion: String,
+    /// Its place in the one order of all events: a cursor.
+    pub id: String,
+    /// One of the names of docs/EVENTS.md, or a type of OSSA.
+    #[serde(rename = "type")]
+    pub name: String,
+    /// This server; of an event of OSSA, the agent and the worker instance.
+    pub source: String,
+    /// RFC 3339, UTC.
+    pub time: String,
+    /// The job, else the queue, cron entry or workflow that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The media type of `data`.
+    pub datacontenttype: String,
+    /// `job_id`, `job_type`, `queue`, and the fields that the name promises.
+    pub data: Map<String, Value>,
 }
 
-/// Returns the `type` of an event in this form.
-#[must_use]
-pub fn type_of(event: &FeedEvent, form: Form) -> &'static str {
-    match form {
-        Form::Own => event.name.as_str(),
-        Form::Ossa(form) => form.as_str(),
-    }
-}
-
-/// Returns an event in this form.
-#[must_use]
-pub fn in_form(event: &FeedEvent, form: Form) -> Map<String, Value> {
-    match form {
-        Form::Own => cloud_event(event),
-        Form::Ossa(form) => ossa_event(event, form),
-    }
-}
-
-/// Returns an event of OSSA: its source is the agent and the worker instance, its subject the session.
-fn ossa_event(event: &FeedEvent, form: OssaEvent) -> Map<String, Value> {
-    let mut reported = cloud_event(event);
-    let agent = event.agent.as_deref().unwrap_or_default();
-    let mut source = format!("/ossa/agents/{agent}");
-    if let Some(Value::Object(data)) = reported.get_mut("data") {
-        data.shift_remove("phase");
-        if let Some(Value::String(instance)) = data.get("instance_id") {
-            source.push_str("/instances/");
-            source.push_str(instance);
+impl From<&FeedEvent> for CloudEvent {
+    /// Returns an event. `data` begins with the job, its type and its queue; the members that the name promises follow.
+    fn from(event: &FeedEvent) -> Self {
+        let ids = [
+            ("job_id", event.job_id.as_ref().map(|id| id.as_str())),
+            ("job_type", event.job_type()),
+            ("queue", event.queue()),
+            ("engagement_id", event.engagement_id.as_ref().map(|id| id.as_str())),
+        ];
+        let ids = ids.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
+        let turn = (event.turn > 0).then(|| ("turn".to_owned(), event.turn.into()));
+        let mut data: Map<String, Value> = ids.chain(turn).collect();
+        for (name, value) in event.data.as_object().into_iter().flatten() {
+            data.entry(name.as_str()).or_insert_with(|| value.clone());
         }
+        Self::framed(event.cursor.to_string(), event.name.as_str(), event.subject(), event.at, data)
+    }
+}
+
+impl CloudEvent {
+    /// Returns an event in this form.
+    #[must_use]
+    pub fn in_form(event: &FeedEvent, form: Form) -> Self {
+        match form {
+            Form::Own => event.into(),
+            Form::Ossa(form) => Self::ossa(event, form),
+        }
+    }
+
+    /// Returns an event of OSSA: its source is the agent and the worker instance, its subject the session.
+    fn ossa(event: &FeedEvent, form: OssaEvent) -> Self {
+        let mut reported = Self::from(event);
+        let agent = event.agent.as_deref().unwrap_or_default();
+        let data = &mut reported.data;
+        data.shift_remove("phase");
+        let instance = data.get("instance_id").and_then(Value::as_str);
+        let instance = instance.map(|instance| format!("/instances/{instance}")).unwrap_or_default();
         let turn = data.shift_remove("turn").unwrap_or_default();
         data.insert("turn_number".to_owned(), turn);
         data.insert("agent_id".to_owned(), agent.into());
+        let session = event.engagement_id.as_ref().map(ToString::to_string);
+        Self {
+            name: form.as_str().to_owned(),
+            source: format!("/ossa/agents/{agent}{instance}"),
+            subject: session.or(reported.subject),
+            ..reported
+        }
     }
-    reported.insert("type".to_owned(), form.as_str().into());
-    reported.insert("source".to_owned(), source.into());
-    if let Some(session) = &event.engagement_id {
-        reported.insert("subject".to_owned(), session.as_str().into());
+
+    /// Returns the test event of a webhook. It is not in the feed.
+    #[must_use]
+    pub fn test(id: &str, webhook: &str, at: Timestamp) -> Self {
+        let data = Map::from_iter([("subscription_id".to_owned(), json!(webhook))]);
+        Self::framed(id.to_owned(), "webhook.test", Some(webhook), at, data)
     }
-    reported
-}
 
-/// Returns the test event of a webhook. It is not in the feed.
-#[must_use]
-pub fn test_event(id: &str, webhook: &str, at: Timestamp) -> Map<String, Value> {
-    let mut data = Map::new();
-    data.insert("subscription_id".to_owned(), webhook.into());
-    frame(id, "webhook.test", Some(webhook), at, data)
-}
-
-fn frame(
-    id: &str,
-    name: &str,
-    subject: Option<&str>,
-    at: Timestamp,
-    data: Map<String, Value>,
-) -> Map<String, Value> {
-    let members = [
-        ("specversion", json!(SPEC_VERSION)),
-        ("id", json!(id)),
-        ("type", json!(name)),
-        ("source", json!(SOURCE)),
-        ("time", json!(at.to_rfc3339())),
-        ("subject", json!(subject)),
-        ("datacontenttype", json!("application/json")),
-        ("data", Value::Object(data)),
-    ];
-    members
-        .into_iter()
-        .filter(|(_, value)| !value.is_null())
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+    fn framed(
+        id: String,
+        name: &str,
+        subject: Option<&str>,
+        at: Timestamp,
+        data: Map<String, Value>,
+    ) -> Self {
+        Self {
+            specversion: SPEC_VERSION.to_owned(),
+            id,
+            name: name.to_owned(),
+            source: SOURCE.to_owned(),
+            time: at.to_rfc3339(),
+            subject: subject.map(str::to_owned),
+            datacontenttype: "application/json".to_owned(),
+            data,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -125,7 +140,7 @@ mod tests {
             at: Timestamp(0),
         };
         assert_eq!(
-            Value::Object(in_form(&event, Form::Ossa(OssaEvent::ToolCalled))),
+            json!(CloudEvent::in_form(&event, Form::Ossa(OssaEvent::ToolCalled))),
             json!({"specversion": "1.0", "id": "evt_5.2.1", "type": "io.ossa.tool.called",
                    "source": "/ossa/agents/desk/instances/w", "time": "1970-01-01T00:00:00.000Z", "subject": "e",
                    "datacontenttype": "application/json",
@@ -150,14 +165,14 @@ mod tests {
             at: Timestamp(0),
         };
         assert_eq!(
-            Value::Object(cloud_event(&event)),
+            json!(CloudEvent::from(&event)),
             json!({"specversion": "1.0", "id": "evt_5.2.1", "type": "job.completed", "source": "ojs://turnstone",
                    "time": "1970-01-01T00:00:00.000Z", "subject": "j", "datacontenttype": "application/json",
                    "data": {"job_id": "j", "job_type": "a.b", "queue": "q", "attempt": 2}})
         );
         event =
             FeedEvent { job_id: None, job_type: None, queue: None, data: json!({"queue": "mail"}), ..event };
-        let about = cloud_event(&event);
+        let about = json!(CloudEvent::from(&event));
         assert_eq!((&about["subject"], &about["data"]["queue"]), (&json!("mail"), &json!("mail")));
     }
 }

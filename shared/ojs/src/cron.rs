@@ -2,8 +2,10 @@
 
 use crate::fields::Fields;
 use crate::{EnqueueRequest, OjsError, read};
+use serde::{Deserialize, Serialize};
 use turnstone_domain::cron::{CronChange, CronEntry, CronRun, Missed, Overlap, Schedule};
-use turnstone_domain::{JobId, NewJob, RawJson, RawObject, Timestamp};
+use turnstone_domain::{NewJob, RawJson, RawObject, Timestamp};
+use utoipa::ToSchema;
 
 /// Members of a request that belong to the entry; in the flat form all others are the job's.
 const OF_THE_ENTRY: [&str; 18] = [
@@ -113,47 +115,111 @@ pub fn stamp(job: &mut NewJob, entry: &CronEntry, scheduled_at: Timestamp, now: 
     job.terms.cron = Some(entry.name.clone());
 }
 
-/// Returns an entry as clients see it.
-#[must_use]
-pub fn entry_to_json(entry: &CronEntry) -> RawObject {
-    let template = RawJson::from_text(entry.template.clone()).unwrap_or_else(|_| RawJson::null());
-    let job_type = template.parse::<RawObject>().ok().and_then(|template| template.get("type").cloned());
-    let time = |at: Option<Timestamp>| at.map_or_else(RawJson::null, |at| at.to_rfc3339().into());
-    let mut out = RawObject::new();
-    out.insert("id", entry.name.as_str());
-    out.insert("name", entry.name.as_str());
-    out.insert("expression", entry.expression.as_str());
-    out.insert("cron", entry.expression.as_str());
-    out.insert("timezone", entry.timezone.as_str());
-    out.insert("overlap_policy", entry.overlap.as_str());
-    out.insert("missed_policy", entry.missed.as_str());
-    out.insert("enabled", entry.enabled);
-    out.insert("type", job_type.unwrap_or_else(RawJson::null));
-    out.insert("job_template", template);
-    out.insert("description", entry.description.clone());
-    out.insert("created_at", entry.created_at.to_rfc3339());
-    out.insert("updated_at", entry.updated_at.to_rfc3339());
-    out.insert("next_run_at", time(entry.next_run_at));
-    out.insert("last_run_at", time(entry.last_run_at));
-    out.insert("last_job_id", entry.last_job_id.as_ref().map(JobId::as_str));
-    out.insert("run_count", entry.runs);
-    out.insert("last_error", entry.last_error.clone());
-    if let Some(tenant) = &entry.tenant {
-        out.insert("tenant_id", tenant.as_str());
-    }
-    out
+/// A cron entry as clients see it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Cron)]
+pub struct CronBody {
+    /// The name, as paths under `/ojs/v1/crons` take it.
+    pub id: String,
+    /// Unique within its tenant.
+    #[schema(example = "nightly-report")]
+    pub name: String,
+    /// As it was sent.
+    #[schema(example = "0 3 * * *")]
+    pub expression: String,
+    /// The same.
+    pub cron: String,
+    /// An IANA name.
+    #[schema(example = "Europe/Berlin")]
+    pub timezone: String,
+    /// skip, allow, `cancel_previous` or enqueue.
+    pub overlap_policy: String,
+    /// once, all or skip.
+    pub missed_policy: String,
+    /// True if it makes jobs.
+    pub enabled: bool,
+    /// The type of its jobs.
+    #[serde(rename = "type")]
+    #[schema(value_type = String)]
+    pub job_type: RawJson,
+    /// The request that each run enqueues.
+    #[schema(value_type = Map<String, Value>)]
+    pub job_template: RawJson,
+    /// In the operator's words.
+    pub description: Option<String>,
+    /// When it was made.
+    pub created_at: String,
+    /// When it was changed last.
+    pub updated_at: String,
+    /// The next occurrence; null while it is disabled.
+    pub next_run_at: Option<String>,
+    /// When it made its latest job.
+    pub last_run_at: Option<String>,
+    /// The latest job that it made.
+    pub last_job_id: Option<String>,
+    /// How many jobs it made.
+    pub run_count: i64,
+    /// Why the latest run made no job.
+    pub last_error: Option<String>,
+    /// Its tenant, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<String>,
 }
 
-/// Returns a run as clients see it.
-#[must_use]
-pub fn run_to_json(run: &CronRun) -> RawObject {
-    let mut out = RawObject::new();
-    out.insert("scheduled_at", run.scheduled_at.to_rfc3339());
-    out.insert("at", run.at.to_rfc3339());
-    out.insert("outcome", run.outcome.as_str());
-    out.insert("job_id", run.job_id.as_ref().map(JobId::as_str));
-    out.insert("message", run.message.clone());
-    out
+impl From<&CronEntry> for CronBody {
+    fn from(entry: &CronEntry) -> Self {
+        let template = RawJson::from_text(entry.template.clone()).unwrap_or_else(|_| RawJson::null());
+        let job_type = template.parse::<RawObject>().ok().and_then(|template| template.get("type").cloned());
+        Self {
+            id: entry.name.clone(),
+            name: entry.name.clone(),
+            expression: entry.expression.clone(),
+            cron: entry.expression.clone(),
+            timezone: entry.timezone.clone(),
+            overlap_policy: entry.overlap.as_str().to_owned(),
+            missed_policy: entry.missed.as_str().to_owned(),
+            enabled: entry.enabled,
+            job_type: job_type.unwrap_or_else(RawJson::null),
+            job_template: template,
+            description: entry.description.clone(),
+            created_at: entry.created_at.to_rfc3339(),
+            updated_at: entry.updated_at.to_rfc3339(),
+            next_run_at: entry.next_run_at.map(Timestamp::to_rfc3339),
+            last_run_at: entry.last_run_at.map(Timestamp::to_rfc3339),
+            last_job_id: entry.last_job_id.as_ref().map(ToString::to_string),
+            run_count: entry.runs,
+            last_error: entry.last_error.clone(),
+            tenant_id: entry.tenant.clone(),
+        }
+    }
+}
+
+/// One occurrence of a cron entry.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = CronRun)]
+pub struct CronRunBody {
+    /// The time of the occurrence.
+    pub scheduled_at: String,
+    /// When the scheduler processed it.
+    pub at: String,
+    /// triggered, skipped or failed.
+    pub outcome: String,
+    /// The job that was made, or the one that prevented it.
+    pub job_id: Option<String>,
+    /// Why no job could be made.
+    pub message: Option<String>,
+}
+
+impl From<CronRun> for CronRunBody {
+    fn from(run: CronRun) -> Self {
+        Self {
+            scheduled_at: run.scheduled_at.to_rfc3339(),
+            at: run.at.to_rfc3339(),
+            outcome: run.outcome.as_str().to_owned(),
+            job_id: run.job_id.map(|id| id.0),
+            message: run.message,
+        }
+    }
 }
 
 fn named(name: &str) -> Result<&str, String> {
@@ -245,7 +311,7 @@ mod tests {
             (Overlap::Skip, Missed::Once, "UTC")
         );
         assert_eq!(wrapped.next_run_at, Some(NOW.plus_ms(3 * 3_600_000)));
-        let shown = entry_to_json(&wrapped).to_raw().into_text();
+        let shown = serde_json::to_string(&CronBody::from(&wrapped)).unwrap();
         assert!(
             shown.contains(r#""type":"a.b","job_template":{"type":"a.b","args":[1e400],"ext_x":1}"#),
             "{shown}"

@@ -286,7 +286,7 @@ mod tests {
     }
 
     fn job_to_json(job: &turnstone_domain::Job) -> Value {
-        crate::job_to_json(job).to_raw().parse().unwrap()
+        serde_json::to_value(crate::JobBody::from(job)).unwrap()
     }
 
     fn job(body: &Value, registered: Option<AgentDefinition>) -> Result<NewJob, OjsError> {

@@ -1,8 +1,10 @@
 //! The one shape of errors (OJS HTTP binding §6): a stable code, a sentence, and what to do next.
 
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
+use utoipa::ToSchema;
 
 /// The code of an enqueue into a full queue; in upper case, as the protocol has it.
 pub const QUEUE_FULL: &str = "QUEUE_FULL";
@@ -211,29 +213,62 @@ impl OjsError {
         }
     }
 
-    /// Returns the body of the answer: always with `hint`, `docs_url` and `details`.
+    /// Returns the body of the answer to a request.
     #[must_use]
-    pub fn to_json(&self, request_id: &str) -> Value {
-        json!({"error": {
-            "code": self.code,
-            "message": self.message,
-            "retryable": self.retryable,
-            "type": self.error_type,
-            "hint": self.hint,
-            "docs_url": self.docs_url(),
-            "details": self.details,
-            "request_id": request_id,
-        }})
+    pub fn reply(&self, request_id: &str) -> ErrorReply {
+        ErrorReply {
+            error: ErrorBody {
+                code: self.code.to_owned(),
+                message: self.message.clone(),
+                retryable: self.retryable,
+                error_type: self.error_type.to_owned(),
+                hint: self.hint.to_owned(),
+                docs_url: self.docs_url(),
+                details: *self.details.clone(),
+                request_id: request_id.to_owned(),
+            },
+        }
     }
+}
+
+/// An error.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ErrorReply {
+    /// The error.
+    pub error: ErrorBody,
+}
+
+/// The cause, the place, and the next step.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ErrorBody {
+    /// Stable; programs decide by it.
+    #[schema(example = "not_found")]
+    pub code: String,
+    /// The cause and the place.
+    pub message: String,
+    /// True if the same request may succeed later without being changed.
+    pub retryable: bool,
+    /// The class of the error.
+    #[serde(rename = "type")]
+    pub error_type: String,
+    /// The next step.
+    pub hint: String,
+    /// The address of the code's explanation.
+    pub docs_url: String,
+    /// Facts for programs, such as the field.
+    pub details: Map<String, Value>,
+    /// The request, as the server's log names it.
+    pub request_id: String,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn the_shape_is_complete() {
-        let body = OjsError::not_found("job", "x").to_json("req_1");
+        let body = json!(OjsError::not_found("job", "x").reply("req_1"));
         let error = body["error"].as_object().unwrap();
         let keys: Vec<&str> = error.keys().map(String::as_str).collect();
         assert_eq!(

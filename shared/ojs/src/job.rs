@@ -1,13 +1,18 @@
 //! A job as clients read it (OJS core §3, OJS HTTP binding §5.2).
 
 use crate::{SPEC_VERSION, when};
-use serde_json::{Value, json};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use turnstone_domain::budget::Amount;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::job::{AgentJob, FailedAttempt, ToolResults};
-use turnstone_domain::retry::OnExhaustion;
+use turnstone_domain::job::{AgentJob, FailedAttempt, SavedState, ToolResults};
+use turnstone_domain::retry::{OnExhaustion, RetryPolicy};
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{Job, JobState, NewJob, RawJson, RawObject, Timestamp};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema as _, ToSchema};
 
 /// Returns the job right after it was stored, so that the answer needs no second read of the store.
 #[must_use]
@@ -51,127 +56,326 @@ pub fn accepted(job: NewJob, state: JobState) -> Job {
     }
 }
 
-/// Returns the response with one job: the job itself and, for clients that expect a wrapper, the job in `job`.
-#[must_use]
-pub fn job_reply(job: &Job) -> RawObject {
-    let flat = job_to_json(job);
-    let mut reply = RawObject::new();
-    reply.insert("job", flat.to_raw());
-    reply.extend_new(flat);
-    reply
+/// A job as clients read it. A field that has no value is absent.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Job)]
+pub struct JobBody {
+    /// The version of OJS.
+    #[schema(example = "1.0")]
+    pub specversion: String,
+    /// UUIDv7.
+    pub id: String,
+    /// Dot-separated.
+    #[serde(rename = "type")]
+    #[schema(example = "email.send")]
+    pub job_type: String,
+    /// Its queue.
+    #[schema(example = "default")]
+    pub queue: String,
+    /// scheduled, available, pending, active, completed, retryable, cancelled or discarded.
+    #[schema(value_type = String)]
+    pub state: JobState,
+    /// The arguments, as they were sent.
+    #[schema(value_type = Vec<Value>)]
+    pub args: RawJson,
+    /// The client's notes, as they were sent.
+    #[schema(value_type = Map<String, Value>)]
+    pub meta: RawObject,
+    /// -100 to 100; higher goes first.
+    pub priority: i64,
+    /// How often it was claimed.
+    pub attempt: i64,
+    /// The most attempts.
+    pub max_attempts: i64,
+    /// The options, as they were sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Map<String, Value>>)]
+    pub options: Option<RawObject>,
+    /// The retry policy with its defaults, if one was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Map<String, Value>>)]
+    pub retry: Option<RetryPolicy>,
+    /// The option of this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub tags: Option<RawJson>,
+    /// The option of this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Map<String, Value>>)]
+    pub unique: Option<RawJson>,
+    /// The option of this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Map<String, Value>>)]
+    pub rate_limit: Option<RawJson>,
+    /// The longest duration of one attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<i64>,
+    /// The earliest time at which it may run; RFC 3339, as every time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<String>,
+    /// When it is discarded, if it has not ended before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// When it was accepted.
+    pub created_at: String,
+    /// The same.
+    pub enqueued_at: String,
+    /// When it was claimed first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// When it was completed, or its last attempt failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<String>,
+    /// When it was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelled_at: Option<String>,
+    /// When it was discarded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discarded_at: Option<String>,
+    /// The worker that holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker_id: Option<String>,
+    /// The workflow of which it is a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow_id: Option<String>,
+    /// The results of the jobs before it in its workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Value>>)]
+    pub parent_results: Option<RawJson>,
+    /// The state that its worker saved last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<JobCheckpoint>,
+    /// Its result, as the worker sent it.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    pub result: Option<RawJson>,
+    /// Why its latest attempt failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<FailureRecord>,
+    /// Its failures, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FailureRecord>,
+    /// The delay after the last failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_delay_ms: Option<i64>,
+    /// When it is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_retry_at: Option<String>,
+    /// While it is parked: the data of the event that parked it, such as `review_id`, `budget` or `children`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Map<String, Value>>)]
+    pub waits_for: Option<Value>,
+    /// In lists: why this job cannot be read whole. Unreadable members are left out or empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<String>,
+    /// The engagement of an agent's job.
+    #[serde(rename = "ext_agent_engagement_id", skip_serializing_if = "Option::is_none")]
+    pub engagement_id: Option<String>,
+    /// Tokens that the job used.
+    #[serde(rename = "ext_agent_tokens_used", skip_serializing_if = "Option::is_none")]
+    pub tokens_used: Option<i64>,
+    /// Their cost.
+    #[serde(rename = "ext_agent_cost", skip_serializing_if = "Option::is_none")]
+    pub cost: Option<String>,
+    /// The model that answered.
+    #[serde(rename = "ext_agent_model_used", skip_serializing_if = "Option::is_none")]
+    pub model_used: Option<String>,
+    /// The calls of tools with their outcomes: the newest, if there are too many.
+    #[serde(rename = "ext_agent_tool_results", skip_serializing_if = "Option::is_none")]
+    pub tool_results: Option<Vec<Value>>,
+    /// The address of the calls before these.
+    #[serde(rename = "ext_agent_tool_results_before", skip_serializing_if = "Option::is_none")]
+    pub tool_results_before: Option<String>,
+    /// Every further member that the client sent.
+    #[serde(flatten, deserialize_with = "extra")]
+    #[schema(ignore)]
+    pub extra: RawObject,
 }
 
-/// Returns the job alone. A field that has no value is absent; a client's own fields follow in the client's order and
-/// never override one of ours.
-#[must_use]
-pub fn job_to_json(job: &Job) -> RawObject {
-    let mut out = RawObject::new();
-    out.insert("specversion", SPEC_VERSION);
-    out.insert("id", job.id.as_str());
-    out.insert("type", job.job_type.as_str());
-    out.insert("queue", job.queue.as_str());
-    out.insert("state", job.state.as_str());
-    out.insert("args", job.envelope.args.clone());
-    out.insert("meta", job.envelope.meta.to_raw());
-    out.insert("priority", job.priority);
-    out.insert("attempt", job.attempt);
-    out.insert("max_attempts", job.retry.max_attempts);
-    put_options(job, &mut out);
-    put_times(job, &mut out);
-    put_work(job, &mut out);
-    put_errors(job, &mut out);
-    if let Some(data) = &job.waits_for {
-        out.insert("waits_for", data.clone());
-    }
-    if let Some(why) = &job.damaged {
-        out.insert("damaged", why.as_str());
-    }
-    if let Some(agent) = &job.agent {
-        put_agent(job, agent, &mut out);
-    }
-    out.extend_new(job.envelope.extra.clone());
-    out
+/// The names of the members above. A client's member of such a name is not shown.
+static OWN: LazyLock<BTreeSet<String>> = LazyLock::new(|| match JobBody::schema() {
+    RefOr::T(Schema::Object(object)) => object.properties.into_iter().map(|(name, _)| name).collect(),
+    _ => BTreeSet::new(),
+});
+
+/// Reads a member that may be `null` and is not absent then.
+fn given<'de, D: Deserializer<'de>>(member: D) -> Result<Option<RawJson>, D::Error> {
+    RawJson::deserialize(member).map(Some)
 }
 
-fn put_options(job: &Job, out: &mut RawObject) {
-    let options = &job.envelope.options;
-    if !options.is_empty() {
-        out.insert("options", options.to_raw());
-    }
-    if options.contains("retry") || options.contains("retry_policy") {
-        out.insert("retry", json!(job.retry.shown()));
-    }
-    for name in ["tags", "unique", "rate_limit"] {
-        if let Some(value) = options.given(name) {
-            out.insert(name, value.clone());
-        }
-    }
-    if let Some(timeout) = job.timeout_ms {
-        out.insert("timeout_ms", timeout);
-    }
+fn extra<'de, D: Deserializer<'de>>(members: D) -> Result<RawObject, D::Error> {
+    Map::deserialize(members).map(|members| RawObject::of(&members))
 }
 
-fn put_times(job: &Job, out: &mut RawObject) {
-    let sent = |name: &str| {
-        let text = job.envelope.options.get(name)?.parse::<String>().ok()?;
-        when::shown(&text, job.created_at)
-    };
-    let scheduled_at = sent("scheduled_at").or_else(|| sent("delay_until"));
-    let moved = |at: &String| Timestamp::parse_rfc3339(at).is_none_or(|at| at != job.run_at);
-    if job.state == JobState::Scheduled && scheduled_at.as_ref().is_none_or(moved) {
-        // A limit, or the job that it replaced, changed the client's time.
-        out.insert("scheduled_at", job.run_at.to_rfc3339());
-    } else if let Some(at) = scheduled_at {
-        out.insert("scheduled_at", at);
-    }
-    if let Some(at) = sent("expires_at").or_else(|| job.expires_at.map(Timestamp::to_rfc3339)) {
-        out.insert("expires_at", at);
-    }
-    out.insert("created_at", job.created_at.to_rfc3339());
-    out.insert("enqueued_at", job.created_at.to_rfc3339());
-    if let Some(at) = job.started_at {
-        out.insert("started_at", at.to_rfc3339());
-    }
-    let Some(ended_at) = job.ended_at else { return };
-    let ended_text = ended_at.to_rfc3339();
-    match job.state {
-        JobState::Completed => out.insert("completed_at", ended_text),
-        JobState::Cancelled => out.insert("cancelled_at", ended_text),
-        JobState::Discarded => {
-            out.insert("discarded_at", ended_text.as_str());
-            if !has_expired(job, ended_at) {
-                out.insert("completed_at", ended_text);
+/// A saved state of a job.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct JobCheckpoint {
+    /// As the worker sent it.
+    #[schema(value_type = Value)]
+    pub state: RawJson,
+    /// 1 for the first save.
+    pub sequence: i64,
+    /// When it was saved.
+    pub created_at: String,
+}
+
+/// A failed attempt.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FailureRecord {
+    /// Stable; programs decide by it.
+    pub code: String,
+    /// The class of the error, which `non_retryable_errors` may list.
+    #[serde(rename = "type")]
+    pub error_type: String,
+    /// In words.
+    pub message: String,
+    /// False if a further attempt cannot help.
+    pub retryable: bool,
+    /// Facts for programs.
+    pub details: Map<String, Value>,
+    /// The attempt that failed.
+    pub attempt: i64,
+    /// When it failed.
+    pub occurred_at: String,
+    /// The same.
+    pub timestamp: String,
+}
+
+impl From<&FailedAttempt> for FailureRecord {
+    fn from(failed: &FailedAttempt) -> Self {
+        let mut details = failed.error.details.clone();
+        if !matches!(failed.error.kind, FailureKind::Reported | FailureKind::Silence) {
+            for (key, fact) in failed.error.facts() {
+                details.entry(key).or_insert(fact);
             }
         }
-        _ => {}
+        let at = failed.at.to_rfc3339();
+        Self {
+            code: failed.error.code().to_owned(),
+            error_type: failed.error.error_type().to_owned(),
+            message: failed.error.message.clone(),
+            retryable: failed.error.retryable,
+            details: *details,
+            attempt: failed.attempt,
+            occurred_at: at.clone(),
+            timestamp: at,
+        }
     }
 }
 
-/// Adds the worker, the attempt, and the result or errors.
-fn put_work(job: &Job, out: &mut RawObject) {
-    if let Some(worker) = &job.worker_id {
-        out.insert("worker_id", worker.as_str());
+/// A job, and the same in `job` for clients that expect a wrapper.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct JobReply {
+    /// The job.
+    pub job: JobBody,
+    #[serde(flatten, deserialize_with = "crate::unread")]
+    #[schema(value_type = JobBody)]
+    flat: Option<JobBody>,
+}
+
+impl From<&Job> for JobReply {
+    fn from(job: &Job) -> Self {
+        let mut flat = JobBody::from(job);
+        let job = flat.clone();
+        flat.extra.remove("job");
+        Self { job, flat: Some(flat) }
     }
-    if let Some(workflow) = &job.workflow_id {
-        out.insert("workflow_id", workflow.as_str());
+}
+
+impl JobCheckpoint {
+    /// Returns the state that a job's worker saved; `None` when it is no JSON.
+    fn of(saved: &SavedState) -> Option<Self> {
+        let state = RawJson::from_text(saved.state.clone()).ok()?;
+        Some(Self { state, sequence: saved.sequence, created_at: saved.at.to_rfc3339() })
     }
-    if let Some(results) = &job.parent_results
-        && let Ok(results) = RawJson::from_text(format!("[{}]", results.join(",")))
-    {
-        out.insert("parent_results", results);
+}
+
+impl From<&Job> for JobBody {
+    fn from(job: &Job) -> Self {
+        let options = &job.envelope.options;
+        let option = |name: &str| options.given(name).cloned();
+        let states_retry = options.contains("retry") || options.contains("retry_policy");
+        let ended = job.ended_at.map(Timestamp::to_rfc3339);
+        let ended_as = |state| ended.clone().filter(|_| job.state == state);
+        let failed_at_last = job.state == JobState::Discarded
+            && job.ended_at.is_some_and(|ended_at| !has_expired(job, ended_at));
+        let results = job.parent_results.as_ref();
+        let results = results.and_then(|all| RawJson::from_text(format!("[{}]", all.join(","))).ok());
+        let errors: Vec<FailureRecord> = job.errors.iter().map(FailureRecord::from).collect();
+        let created_at = job.created_at.to_rfc3339();
+        let retryable = job.state == JobState::Retryable;
+        let agent = job.agent.as_ref();
+        let has_ended = job.state.is_terminal();
+        let counted = agent.filter(|agent| has_ended || agent.tokens_used > 0);
+        let calls = agent.and_then(|agent| Some((agent, agent.tool_results.as_ref()?)));
+        let clients = |(name, value): (&str, &RawJson)| {
+            (!OWN.contains(name)).then(|| (name.to_owned().into(), value.clone()))
+        };
+        Self {
+            specversion: SPEC_VERSION.to_owned(),
+            id: job.id.0.clone(),
+            job_type: job.job_type.clone(),
+            queue: job.queue.clone(),
+            state: job.state,
+            args: job.envelope.args.clone(),
+            meta: job.envelope.meta.clone(),
+            priority: job.priority,
+            attempt: job.attempt,
+            max_attempts: job.retry.max_attempts.into(),
+            retry: states_retry.then(|| job.retry.shown()),
+            tags: option("tags"),
+            unique: option("unique"),
+            rate_limit: option("rate_limit"),
+            options: Some(options.clone()).filter(|options| !options.is_empty()),
+            timeout_ms: job.timeout_ms,
+            scheduled_at: scheduled_at(job),
+            expires_at: sent_time(job, "expires_at").or_else(|| job.expires_at.map(Timestamp::to_rfc3339)),
+            enqueued_at: created_at.clone(),
+            created_at,
+            started_at: job.started_at.map(Timestamp::to_rfc3339),
+            completed_at: ended_as(JobState::Completed).or(ended.clone().filter(|_| failed_at_last)),
+            cancelled_at: ended_as(JobState::Cancelled),
+            discarded_at: ended_as(JobState::Discarded),
+            worker_id: job.worker_id.clone(),
+            workflow_id: job.workflow_id.clone(),
+            parent_results: results,
+            checkpoint: job.saved.as_ref().and_then(JobCheckpoint::of),
+            result: job.result.clone(),
+            error: errors.last().filter(|_| job.state != JobState::Completed).cloned(),
+            errors,
+            retry_delay_ms: job.retry_delay_ms,
+            next_retry_at: retryable.then(|| job.run_at.to_rfc3339()),
+            waits_for: job.waits_for.clone(),
+            damaged: job.damaged.clone(),
+            engagement_id: agent.map(|agent| agent.engagement_id.to_string()),
+            tokens_used: counted.map(|agent| agent.tokens_used),
+            cost: counted.filter(|agent| agent.cost > 0).map(|agent| Amount(agent.cost).to_string()),
+            model_used: agent.and_then(|agent| agent.position.model_used.clone()),
+            tool_results: calls
+                .filter(|(_, calls)| has_ended || !calls.newest.is_empty())
+                .map(|(_, calls)| calls.newest.clone()),
+            tool_results_before: calls
+                .filter(|(_, calls)| !calls.whole)
+                .map(|(agent, _)| format!("/engagements/{}/tool-calls", agent.engagement_id)),
+            extra: job.envelope.extra.iter().filter_map(clients).collect(),
+        }
     }
-    if let Some(saved) = &job.saved
-        && let Ok(state) = RawJson::from_text(saved.state.clone())
-    {
-        let mut checkpoint = RawObject::new();
-        checkpoint.insert("state", state);
-        checkpoint.insert("sequence", saved.sequence);
-        checkpoint.insert("created_at", saved.at.to_rfc3339());
-        out.insert("checkpoint", checkpoint);
+}
+
+/// Returns a time of the options: an absolute one in the client's own spelling.
+fn sent_time(job: &Job, name: &str) -> Option<String> {
+    let text = job.envelope.options.get(name)?.parse::<String>().ok()?;
+    when::shown(&text, job.created_at)
+}
+
+fn scheduled_at(job: &Job) -> Option<String> {
+    let sent = sent_time(job, "scheduled_at").or_else(|| sent_time(job, "delay_until"));
+    let moved = |at: &String| Timestamp::parse_rfc3339(at).is_none_or(|at| at != job.run_at);
+    if job.state == JobState::Scheduled && sent.as_ref().is_none_or(moved) {
+        // A limit, or the job that it replaced, changed the client's time.
+        return Some(job.run_at.to_rfc3339());
     }
-    if let Some(result) = &job.result {
-        out.insert("result", result.clone());
-    }
+    sent
 }
 
 /// Returns true if the job was discarded because its `expires_at` passed, not because its last attempt failed.
@@ -183,73 +387,15 @@ fn has_expired(job: &Job, ended_at: Timestamp) -> bool {
     }
 }
 
-fn put_errors(job: &Job, out: &mut RawObject) {
-    if let Some(last) = job.errors.last() {
-        if job.state != JobState::Completed {
-            out.insert("error", error_record(last));
-        }
-        out.insert("errors", Value::Array(job.errors.iter().map(error_record).collect()));
-    }
-    if let Some(delay) = job.retry_delay_ms {
-        out.insert("retry_delay_ms", delay);
-    }
-    if job.state == JobState::Retryable {
-        out.insert("next_retry_at", job.run_at.to_rfc3339());
-    }
-}
-
-fn error_record(failed: &FailedAttempt) -> Value {
-    let mut details = failed.error.details.clone();
-    if !matches!(failed.error.kind, FailureKind::Reported | FailureKind::Silence) {
-        for (key, fact) in failed.error.facts() {
-            details.entry(key).or_insert(fact);
-        }
-    }
-    json!({
-        "code": failed.error.code(),
-        "type": failed.error.error_type(),
-        "message": failed.error.message,
-        "retryable": failed.error.retryable,
-        "details": details,
-        "attempt": failed.attempt,
-        "occurred_at": failed.at.to_rfc3339(),
-        "timestamp": failed.at.to_rfc3339(),
-    })
-}
-
-/// The fields of the agent extension that only the server writes.
-fn put_agent(job: &Job, agent: &AgentJob, out: &mut RawObject) {
-    out.insert("ext_agent_engagement_id", agent.engagement_id.as_str());
-    let ended = job.state.is_terminal();
-    if ended || agent.tokens_used > 0 {
-        out.insert("ext_agent_tokens_used", agent.tokens_used);
-        if agent.cost > 0 {
-            out.insert("ext_agent_cost", Amount(agent.cost).to_string());
-        }
-    }
-    if let Some(model) = &agent.position.model_used {
-        out.insert("ext_agent_model_used", model.as_str());
-    }
-    let Some(results) = &agent.tool_results else { return };
-    if ended || !results.newest.is_empty() {
-        out.insert("ext_agent_tool_results", Value::Array(results.newest.clone()));
-    }
-    if !results.whole {
-        let path = format!("/engagements/{}/tool-calls", agent.engagement_id);
-        out.insert("ext_agent_tool_results_before", path);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use turnstone_domain::job::Envelope;
-    use turnstone_domain::job::SavedState;
-    use turnstone_domain::retry::RetryPolicy;
     use turnstone_domain::{EngagementId, JobError, Terms};
 
     fn job_to_json(job: &Job) -> Value {
-        super::job_to_json(job).to_raw().parse().unwrap()
+        serde_json::to_value(JobBody::from(job)).unwrap()
     }
 
     fn raw(object: &Value) -> RawObject {
@@ -358,8 +504,8 @@ mod tests {
             cost: 1_500,
             tool_results: Some(ToolResults { newest: vec![json!({"name": "web_search"})], whole: true }),
         });
-        let raw_reply = job_reply(&job);
-        let reply = raw_reply.parse().unwrap();
+        let reply = serde_json::to_value(JobReply::from(&job)).unwrap();
+        let reply = reply.as_object().unwrap();
         assert_eq!((&reply["ext_agent_tokens_used"], &reply["state"]), (&json!(42), &json!("completed")));
         assert_eq!(reply["ext_agent_cost"], "0.0015", "money is text, never floating point");
         assert_eq!(
@@ -381,7 +527,7 @@ mod tests {
         job.workflow_id = Some("w".into());
         job.parent_results = Some(vec!["1e999".into(), "null".into()]);
         job.saved = Some(SavedState { state: "{\"n\":1.50}".into(), sequence: 2, at: Timestamp(0) });
-        let text = super::job_to_json(&job).to_raw().into_text();
+        let text = serde_json::to_string(&JobBody::from(&job)).unwrap();
         for part in [
             r#""args":[1e400, 1.0,100000000000000000000000000000]"#,
             r#""z":{"b":0.10,"a":1E2}"#,
@@ -391,7 +537,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        let reply = serde_json::to_string(&job_reply(&job)).unwrap();
+        let reply = serde_json::to_string(&JobReply::from(&job)).unwrap();
         assert!(reply.starts_with(&format!("{{\"job\":{text},\"specversion\":\"1.0\"")), "{reply}");
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! ```text
 //!  bytes ─ body ─▶ members ─ envelope, options, agent_fields, tools, tenant, when ─▶ NewJob ─ rules ─▶ the store
-//!                     ╰───── cron, workflow, subscription, work, overrides ─────▶ other requests
+//!                     ╰───── cron, workflow, subscription, overrides ─────▶ other requests
+//!                     ╰───── request ─────▶ the structs of further requests, such as those of work
 //!
 //!  the store ─▶ Job, events ─ job, cloud_event, cron, subscription, attest ─▶ JSON
 //!
@@ -33,6 +34,7 @@ mod options;
 mod ossa_event;
 mod overrides;
 mod read;
+pub mod request;
 pub mod rules;
 mod schema;
 mod subscription;
@@ -42,11 +44,11 @@ mod when;
 pub mod work;
 pub mod workflow;
 
-pub use cloud_event::{cloud_event, in_form, test_event, type_of};
+pub use cloud_event::CloudEvent;
 pub use envelope::EnqueueRequest;
-pub use error::{OjsError, QUEUE_FULL, TENANT_LIMIT_EXCEEDED};
+pub use error::{ErrorBody, ErrorReply, OjsError, QUEUE_FULL, TENANT_LIMIT_EXCEEDED};
 pub use fields::Fields;
-pub use job::{accepted, job_reply, job_to_json};
+pub use job::{FailureRecord, JobBody, JobCheckpoint, JobReply, accepted};
 pub use meant::{did_you_mean, meant};
 pub use names::{check_job_type, check_queue_name, schema_version, schema_version_of};
 pub use options::read_limit;
@@ -54,7 +56,8 @@ pub use ossa_event::{Form, OssaEvent, form, names_matching};
 pub use overrides::overrides;
 pub use schema::{ArgsSchemas, Misfit};
 pub use subscription::{
-    NewSubscription, Rotation, delivery_to_json, read_change, read_new, subscription_to_json,
+    DeliveryBody, FilterBody, NewSubscription, Rotation, SubscriptionBody, SubscriptionChange,
+    SubscriptionReply, read_change, read_new,
 };
 pub use tenant::check_tenant;
 
@@ -63,6 +66,11 @@ pub const SPEC_VERSION: &str = "1.0";
 
 /// The media type of every OJS body (OJS HTTP binding §3).
 pub const MEDIA_TYPE: &str = "application/openjobspec+json";
+
+/// Reads nothing: the members that a wrapper repeats beside itself.
+pub(crate) fn unread<'de, D: serde::Deserializer<'de>, T: Default>(_: D) -> Result<T, D::Error> {
+    Ok(T::default())
+}
 
 /// Returns true if a client's version is supported: `1`, `1.0` and any `1.0.x`.
 #[must_use]

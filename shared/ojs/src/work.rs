@@ -1,11 +1,15 @@
 //! The requests of workers in any language (OJS HTTP binding §5.4 to §5.8).
 
+use crate::request::{self, between, optional, required, texts};
 use crate::{Fields, OjsError, read};
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use turnstone_domain::{JobError, RawJson};
+use turnstone_domain::{JobError, RawJson, RawObject};
+use utoipa::ToSchema;
 
 /// The most jobs that one fetch returns.
-const MOST_JOBS: i64 = 1000;
+const MOST_JOBS: usize = 1000;
 /// The longest name of a worker.
 const MOST_CHARACTERS: usize = 255;
 /// The longest reservation, in milliseconds: a hundred days.
@@ -13,185 +17,207 @@ const LONGEST_MS: i64 = 8_640_000_000;
 /// A saved state has at most this many bytes (OJS durable execution §4.2).
 pub const MAX_STATE_BYTES: usize = 1024 * 1024;
 
-/// `POST /workers/fetch` and `POST /jobs/fetch`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// The jobs that a worker requests.
+#[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
+#[schema(as = FetchRequest, example = json!({"queues": ["mail", "default"], "count": 5, "worker_id": "mailer-1"}))]
 pub struct FetchBody {
-    /// In order of preference; never empty.
+    /// In order of preference; at least one.
+    #[serde(deserialize_with = "queues")]
     pub queues: Vec<String>,
-    /// At most this many jobs.
-    pub count: usize,
+    /// At most this many jobs; 1 when it is left out, never more than 1000.
+    #[serde(default, deserialize_with = "between::<_, 1, { i64::MAX }>")]
+    #[schema(value_type = Option<u32>)]
+    count: Option<i64>,
     /// The worker, if it names itself.
-    pub worker: Option<String>,
-    /// How long the jobs are reserved unless they say so themselves, in milliseconds.
-    pub visibility_ms: Option<i64>,
-    /// The tags that the runtime offers; `None` serves every job.
-    pub runtime_tags: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "worker")]
+    pub worker_id: Option<String>,
+    /// How long the jobs are reserved unless they say so themselves.
+    #[serde(default, deserialize_with = "between::<_, 1, LONGEST_MS>")]
+    #[schema(value_type = Option<u64>)]
+    pub visibility_timeout_ms: Option<i64>,
+    /// Without it, the worker serves every job.
+    pub runtime: Option<FetchRuntime>,
+}
+
+/// The tags that a worker's runtime offers: it gets only jobs that need no others.
+#[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
+pub struct FetchRuntime {
+    #[schema(value_type = Option<String>)]
+    name: Option<IgnoredAny>,
+    #[schema(value_type = Option<String>)]
+    version: Option<IgnoredAny>,
+    /// None when it is left out.
+    #[serde(default, deserialize_with = "texts")]
+    pub tags: Option<Vec<String>>,
 }
 
 impl FetchBody {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// 400 for a member that is missing or wrong.
-    pub fn read(body: &[u8]) -> Result<Self, OjsError> {
-        let fields = Fields::read(body)?;
-        let queues = fields.required("queues", read::texts)?;
-        if queues.is_empty() {
-            return Err(OjsError::invalid_request("queues", "must name at least one queue"));
-        }
-        let runtime = fields.object("runtime")?.map(Fields);
-        let tags = |runtime: Fields| {
-            let tags = runtime.given("tags", read::texts).map_err(|error| within("runtime.", error))?;
-            Ok::<_, OjsError>(tags.unwrap_or_default())
-        };
-        let count = fields.integer("count", 1, i64::MAX)?.unwrap_or(1).min(MOST_JOBS);
-        Ok(Self {
-            queues,
-            count: usize::try_from(count).unwrap_or(1),
-            worker: worker(&fields)?,
-            visibility_ms: visibility(&fields)?,
-            runtime_tags: runtime.map(tags).transpose()?,
-        })
+    /// Returns the most jobs that are given.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        self.count.map_or(1, |count| usize::try_from(count).unwrap_or(MOST_JOBS).min(MOST_JOBS))
     }
 }
 
-/// An acknowledgement.
-#[derive(Clone, PartialEq, Debug)]
+/// The result of a job.
+#[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
+#[schema(as = AckRequest, example = json!({"job_id": "0190a7b2-0000-7000-8000-000000000001", "result": {"sent": true}}))]
 pub struct AckBody {
-    /// The job, when the path does not name it.
-    pub job: Option<String>,
-    /// Any JSON; `null` when nothing was sent.
-    pub result: RawJson,
-    /// The worker, if it names itself.
-    pub worker: Option<String>,
+    /// Needed where the path does not name the job.
+    pub job_id: Option<String>,
+    /// Any JSON.
+    #[schema(value_type = Option<Value>)]
+    pub result: Option<RawJson>,
+    /// Has to be the worker that fetched the job, when it is sent.
+    #[serde(default, deserialize_with = "worker")]
+    pub worker_id: Option<String>,
 }
 
-impl AckBody {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// 400 for a member that is wrong.
-    pub fn read(body: &[u8]) -> Result<Self, OjsError> {
-        let fields = Fields::read_if_any(body)?;
-        Ok(Self {
-            job: fields.text("job_id")?,
-            result: fields.raw("result").cloned().unwrap_or_else(RawJson::null),
-            worker: worker(&fields)?,
-        })
-    }
-}
-
-/// A failure, or a job that is given back.
-#[derive(Clone, PartialEq, Debug)]
+/// A job failed, or is given back.
+#[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
+#[schema(as = NackRequest, example = json!({"job_id": "0190a7b2-0000-7000-8000-000000000001",
+    "error": {"code": "smtp_error", "message": "The relay refused the message.", "retryable": true}}))]
 pub struct NackBody {
-    /// The job, when the path does not name it.
-    pub job: Option<String>,
-    /// Why it failed; `None` when it is given back.
-    pub error: Option<JobError>,
-    /// The worker, if it names itself.
-    pub worker: Option<String>,
+    /// Needed where the path does not name the job.
+    pub job_id: Option<String>,
+    /// Needed unless the job is given back.
+    #[serde(default, deserialize_with = "report")]
+    error: Option<FailureReport>,
+    /// Gives the job back at once, as if it had not been fetched.
+    requeue: Option<bool>,
+    /// Has to be the worker that fetched the job, when it is sent.
+    #[serde(default, deserialize_with = "worker")]
+    pub worker_id: Option<String>,
+}
+
+/// Why it failed. One of code, message and type has to be there.
+#[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
+pub struct FailureReport {
+    code: Option<String>,
+    message: Option<String>,
+    /// The class of the error, which `non_retryable_errors` may list.
+    #[serde(rename = "type")]
+    error_type: Option<String>,
+    /// `false` ends the job regardless of its retry policy.
+    retryable: Option<bool>,
+    details: Option<Map<String, Value>>,
+}
+
+/// Reads a report; an error in it is one of the whole report.
+fn report<'de, D: Deserializer<'de>>(member: D) -> Result<Option<FailureReport>, D::Error> {
+    let Some(sent) = Option::<RawObject>::deserialize(member)? else { return Ok(None) };
+    Fields(sent).typed().map(Some).map_err(|error| D::Error::custom(format!(".{}", error.message)))
 }
 
 impl NackBody {
-    /// Reads it.
+    /// Returns why the job failed; `None` when it is given back.
     ///
     /// # Errors
-    /// 400 for a member that is missing or wrong.
-    pub fn read(body: &[u8]) -> Result<Self, OjsError> {
-        let fields = Fields::read_if_any(body)?;
-        let requeue = fields.flag("requeue")?.unwrap_or(false);
-        let error = fields.given("error", reported)?;
-        if error.is_none() && !requeue {
-            let why = "is missing: say what failed, or send `\"requeue\": true` to give the job back";
-            return Err(OjsError::invalid_request("error", why));
+    /// 400 when nothing is said about the failure.
+    pub fn failure(self) -> Result<Option<JobError>, OjsError> {
+        let wrong = |why: &str| Err(OjsError::invalid_request("error", why));
+        let back = self.requeue == Some(true);
+        let FailureReport { code, message, error_type, retryable, details } = match self.error {
+            Some(error) => error,
+            None if back => return Ok(None),
+            None => {
+                return wrong(
+                    "is missing: say what failed, or send `\"requeue\": true` to give the job back",
+                );
+            }
+        };
+        if code.is_none() && message.is_none() && error_type.is_none() {
+            return wrong("must have a code, a message or a type");
         }
-        Ok(Self { job: fields.text("job_id")?, error: error.filter(|_| !requeue), worker: worker(&fields)? })
+        let code = code.as_deref().or(error_type.as_deref()).filter(|code| !code.is_empty());
+        let (code, message) = (code.unwrap_or("handler_error"), message.unwrap_or_default());
+        let (retryable, details) = (retryable.unwrap_or(true), details.unwrap_or_default());
+        let error = JobError::reported(code, &message, retryable, error_type.as_deref(), details);
+        Ok(Some(error).filter(|_| !back))
     }
 }
 
-fn reported(value: &Value) -> Result<JobError, String> {
-    let error = read::object(value)?;
-    let text = |name: &str| match error.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => read::text(value).map(Some).map_err(|why| format!(".{name} {why}")),
-    };
-    let (code, message, named) = (text("code")?, text("message")?, text("type")?);
-    if code.is_none() && message.is_none() && named.is_none() {
-        return Err("must have a code, a message or a type".to_owned());
-    }
-    let retryable = match error.get("retryable") {
-        None | Some(Value::Null) => true,
-        Some(Value::Bool(retryable)) => *retryable,
-        Some(other) => return Err(format!(".retryable must be true or false, not {}", read::kind(other))),
-    };
-    let details = match error.get("details") {
-        None | Some(Value::Null) => Map::new(),
-        Some(details) => read::object(details).map_err(|why| format!(".details {why}"))?.clone(),
-    };
-    let code = code.or(named).filter(|code| !code.is_empty()).unwrap_or("handler_error");
-    Ok(JobError::reported(code, message.unwrap_or_default(), retryable, named, details))
-}
-
-/// A sign of life. It is read alike at `/workers/heartbeat` and at `/workers/beat`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A heartbeat. Named jobs are reserved anew.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
+#[schema(as = BeatRequest, example = json!({"worker_id": "mailer-1", "active_jobs": ["0190a7b2-0000-7000-8000-000000000001"]}))]
 pub struct BeatBody {
     /// The worker.
-    pub worker: String,
-    /// The jobs whose reservations are to be renewed.
-    pub jobs: Vec<String>,
-    /// The number of jobs that it works on, if it reports it.
-    pub busy: Option<i64>,
-    /// True if it takes new jobs, if it reports it.
+    #[serde(deserialize_with = "name")]
+    pub worker_id: String,
+    /// Ids of jobs, or their number.
+    #[serde(default, deserialize_with = "active")]
+    #[schema(value_type = Option<Value>)]
+    active_jobs: Option<ActiveJobs>,
+    #[serde(default, deserialize_with = "texts")]
+    active_job_ids: Option<Vec<String>>,
+    job_id: Option<String>,
+    /// How long the reservations last from now.
+    #[serde(default, deserialize_with = "between::<_, 1, LONGEST_MS>")]
+    #[schema(value_type = Option<u64>)]
+    pub visibility_timeout_ms: Option<i64>,
+    /// running; or quiet, drain, draining, shutting_down, terminate, after which it gets no more jobs.
+    #[serde(rename = "state", default, deserialize_with = "takes_jobs")]
+    #[schema(value_type = Option<String>, example = "running")]
     pub takes_jobs: Option<bool>,
-    /// How long the reservations last from now, in milliseconds.
-    pub visibility_ms: Option<i64>,
+}
+
+/// The jobs of a worker, as one of the spellings has them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum ActiveJobs {
+    Named(Vec<String>),
+    Counted(i64),
 }
 
 impl BeatBody {
-    /// Reads it: jobs may be listed in `active_jobs`, `active_job_ids` and `job_id`; a number in `active_jobs` is their
-    /// count.
-    ///
-    /// # Errors
-    /// 400 for a member that is missing or wrong.
-    pub fn read(body: &[u8]) -> Result<Self, OjsError> {
-        let fields = Fields::read(body)?;
-        let active = fields.given("active_jobs", |value| match value {
-            Value::Number(_) => Ok((Vec::new(), Some(read::integer_between(value, 0, i64::from(u32::MAX))?))),
-            list => read::texts(list).map(|ids| (ids, None)),
-        })?;
-        let (mut jobs, counted) = active.unwrap_or_default();
-        jobs.extend(fields.texts("active_job_ids")?.unwrap_or_default());
-        jobs.extend(fields.text("job_id")?);
+    /// Returns the jobs whose reservations are to be renewed, and the number of jobs that it works on, if it reports it.
+    #[must_use]
+    pub fn jobs(&self) -> (Vec<String>, Option<i64>) {
+        let (listed, counted) = match &self.active_jobs {
+            Some(ActiveJobs::Named(jobs)) => (jobs.as_slice(), None),
+            Some(ActiveJobs::Counted(number)) => (&[][..], Some(*number)),
+            None => (&[][..], None),
+        };
+        let further = self.active_job_ids.iter().flatten().chain(&self.job_id);
+        let jobs: Vec<String> = listed.iter().chain(further).cloned().collect();
         let named = (!jobs.is_empty()).then(|| i64::try_from(jobs.len()).unwrap_or(i64::MAX));
-        Ok(Self {
-            worker: fields.required("worker_id", name)?,
-            busy: counted.or(named),
-            jobs,
-            takes_jobs: fields.given("state", takes_jobs)?,
-            visibility_ms: visibility(&fields)?,
-        })
+        (jobs, counted.or(named))
     }
 }
 
-/// Returns true if a worker in this state takes new jobs.
-fn takes_jobs(state: &Value) -> Result<bool, String> {
-    match read::text(state)? {
+fn active<'de, D: Deserializer<'de>>(member: D) -> Result<Option<ActiveJobs>, D::Error> {
+    optional(member, |value| match value {
+        Value::Number(_) => read::integer_between(value, 0, i64::from(u32::MAX)).map(ActiveJobs::Counted),
+        list => read::texts(list).map(ActiveJobs::Named),
+    })
+}
+
+/// Reads true if a worker in this state takes new jobs.
+fn takes_jobs<'de, D: Deserializer<'de>>(member: D) -> Result<Option<bool>, D::Error> {
+    optional(member, |state| match read::text(state)? {
         "running" | "active" | "idle" | "busy" => Ok(true),
         "drain" | "draining" | "quiet" | "terminate" | "terminating" | "shutting_down" | "shutdown"
         | "stopped" => Ok(false),
         other => Err(format!("must be running, quiet, drain, shutting_down or terminate, not `{other}`")),
-    }
+    })
 }
 
-/// Reads the state to be saved: `state` of `PUT /jobs/{id}/checkpoint`, or `checkpoint` of a progress report.
+/// A state to be kept for the next attempt.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, ToSchema)]
+#[schema(as = SaveState, example = json!({"state": {"page": 17}}))]
+pub struct StateBody {
+    /// Any JSON, at most 1 MiB.
+    #[schema(value_type = Value)]
+    state: RawJson,
+}
+
+/// Reads the state to be saved by `PUT /jobs/{id}/checkpoint`.
 ///
 /// # Errors
 /// 400 when it is missing, 413 when it is larger than [`MAX_STATE_BYTES`].
 pub fn saved_state(body: &[u8]) -> Result<RawJson, OjsError> {
-    let fields = Fields::read(body)?;
-    let state = fields.raw("state").ok_or_else(|| OjsError::invalid_request("state", "is missing"))?;
-    fits(state)?;
-    Ok(state.clone())
+    let StateBody { state } = request::read(body)?;
+    fits(&state)?;
+    Ok(state)
 }
 
 fn fits(state: &RawJson) -> Result<(), OjsError> {
@@ -201,59 +227,70 @@ fn fits(state: &RawJson) -> Result<(), OjsError> {
     Ok(())
 }
 
-/// `PUT /jobs/{id}/progress`.
-#[derive(Clone, PartialEq, Debug)]
+/// The progress of a job.
+#[derive(Clone, PartialEq, Debug, Deserialize, ToSchema)]
+#[schema(as = NewProgress, example = json!({"progress": 0.5, "message": "half of the pages"}))]
 pub struct ProgressBody {
-    /// Of the whole, in millionths, from 0 to 1,000,000.
-    pub millionths: i64,
+    /// From 0 to 1; other values are clamped.
+    #[serde(deserialize_with = "part")]
+    progress: f64,
     /// In words.
     pub message: Option<String>,
-    /// For programs.
+    /// Any JSON.
+    #[schema(value_type = Option<Value>)]
     pub data: Option<RawJson>,
     /// A state to be saved with it.
-    pub state: Option<RawJson>,
+    #[schema(value_type = Option<Value>)]
+    pub checkpoint: Option<RawJson>,
 }
 
 impl ProgressBody {
-    /// Reads it. Values outside of 0 to 100 percent are clamped (OJS progress §3.2).
+    /// Reads it.
     ///
     /// # Errors
     /// 400 for a member that is missing or wrong, 413 for a state that is too large.
     pub fn read(body: &[u8]) -> Result<Self, OjsError> {
-        let fields = Fields::read(body)?;
-        let progress = fields.required("progress", |value| {
-            value.as_f64().ok_or_else(|| format!("must be a number from 0 to 1, not {}", read::kind(value)))
-        })?;
-        let given = |name: &str| fields.0.given(name).cloned();
-        let state = given("checkpoint");
-        state.as_ref().map_or(Ok(()), fits)?;
+        let read: Self = request::read(body)?;
+        read.checkpoint.as_ref().map_or(Ok(()), fits)?;
+        Ok(read)
+    }
+
+    /// Returns the progress in millionths. Values outside of 0 to 100 percent are clamped (OJS progress §3.2).
+    #[must_use]
+    pub fn millionths(&self) -> i64 {
         #[expect(clippy::cast_possible_truncation, reason = "it is between 0 and a million")]
-        let millionths = (progress.clamp(0.0, 1.0) * 1e6).round() as i64;
-        Ok(Self { millionths, message: fields.text("message")?, data: given("data"), state })
+        let millionths = (self.progress.clamp(0.0, 1.0) * 1e6).round() as i64;
+        millionths
     }
 }
 
-fn worker(fields: &Fields) -> Result<Option<String>, OjsError> {
-    fields.given("worker_id", name)
+fn part<'de, D: Deserializer<'de>>(member: D) -> Result<f64, D::Error> {
+    let wrong = |value: &Value| format!("must be a number from 0 to 1, not {}", read::kind(value));
+    required(member, |value| value.as_f64().ok_or_else(|| wrong(value)))
 }
 
-fn name(value: &Value) -> Result<String, String> {
+fn queues<'de, D: Deserializer<'de>>(member: D) -> Result<Vec<String>, D::Error> {
+    required(member, |value| match read::texts(value)? {
+        none if none.is_empty() => Err("must name at least one queue".to_owned()),
+        queues => Ok(queues),
+    })
+}
+
+fn name<'de, D: Deserializer<'de>>(member: D) -> Result<String, D::Error> {
+    required(member, worker_name)
+}
+
+fn worker<'de, D: Deserializer<'de>>(member: D) -> Result<Option<String>, D::Error> {
+    optional(member, worker_name)
+}
+
+fn worker_name(value: &Value) -> Result<String, String> {
     match read::filled_text(value)? {
         long if long.chars().count() > MOST_CHARACTERS => {
             Err(format!("must have at most {MOST_CHARACTERS} characters"))
         }
         name => Ok(name.to_owned()),
     }
-}
-
-fn visibility(fields: &Fields) -> Result<Option<i64>, OjsError> {
-    fields.integer("visibility_timeout_ms", 1, LONGEST_MS)
-}
-
-/// Returns an error about a member of a member.
-fn within(place: &str, error: OjsError) -> OjsError {
-    let field = format!("{place}{}", error.details["field"].as_str().unwrap_or_default());
-    OjsError { message: format!("{place}{}", error.message), ..error.with("field", field) }
 }
 
 #[cfg(test)]
@@ -266,7 +303,7 @@ mod tests {
     }
 
     fn beat(value: &Value) -> BeatBody {
-        BeatBody::read(&bytes(value)).unwrap()
+        request::read(&bytes(value)).unwrap()
     }
 
     #[test]
@@ -280,7 +317,7 @@ mod tests {
             (json!({"worker_id": "w"}), &[], None),
         ] {
             let read = beat(&body);
-            assert_eq!((read.jobs.as_slice(), read.busy), (jobs, busy), "{body}");
+            assert_eq!(read.jobs(), (jobs.to_vec(), busy), "{body}");
         }
         for (state, takes_jobs) in [("running", true), ("drain", false), ("quiet", false)] {
             let read = beat(&json!({"worker_id": "w", "state": state}));
@@ -290,9 +327,9 @@ mod tests {
 
     #[test]
     fn wrong_bodies_name_the_field() {
-        let fetch = |body: Value| FetchBody::read(&bytes(&body)).unwrap_err();
-        let nack = |body: Value| NackBody::read(&bytes(&body)).unwrap_err();
-        let beat = |body: Value| BeatBody::read(&bytes(&body)).unwrap_err();
+        let fetch = |body: Value| request::read::<FetchBody>(&bytes(&body)).unwrap_err();
+        let nack = |body: Value| request::read(&bytes(&body)).and_then(NackBody::failure).unwrap_err();
+        let beat = |body: Value| request::read::<BeatBody>(&bytes(&body)).unwrap_err();
         let progress = |body: Value| ProgressBody::read(&bytes(&body)).unwrap_err();
         for (error, field) in [
             (fetch(json!({})), "queues"),
@@ -318,11 +355,12 @@ mod tests {
     #[test]
     fn a_failure_keeps_its_words_and_a_requeue_needs_none() {
         let body = json!({"job_id": "j", "error": {"code": "E1", "message": "boom", "details": {"a": 1}}});
-        let error = NackBody::read(&bytes(&body)).unwrap().error.unwrap();
+        let failure = |body: &Value| request::read(&bytes(body)).and_then(NackBody::failure);
+        let error = failure(&body).unwrap().unwrap();
         assert_eq!((error.code(), error.error_type(), error.retryable), ("E1", "E1", true));
         assert_eq!((error.message.as_str(), &error.details["a"]), ("boom", &json!(1)));
         let body = json!({"requeue": true, "error": {"code": "cancelled", "retryable": false}});
-        assert_eq!(NackBody::read(&bytes(&body)).unwrap().error, None);
+        assert_eq!(failure(&body), Ok(None));
     }
 
     #[test]
@@ -331,7 +369,7 @@ mod tests {
             [(json!(1.5), 1_000_000), (json!(-3), 0), (json!(0.25), 250_000), (json!(1), 1_000_000)]
         {
             let read = ProgressBody::read(&bytes(&json!({"progress": sent}))).unwrap();
-            assert_eq!(read.millionths, millionths);
+            assert_eq!(read.millionths(), millionths);
         }
     }
 }

@@ -8,55 +8,13 @@ use axum::extract::State;
 use serde::Serialize;
 use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
-use turnstone_ojs::attest::{self, AttestRequest};
+use turnstone_ojs::attest::{AttestRequest, Receipt};
 use utoipa::ToSchema;
-
-/// A receipt. docs/OJS.md describes the signed text and the signature.
-#[derive(ToSchema)]
-#[schema(as = Receipt)]
-#[expect(dead_code, reason = "described, never built")]
-pub(super) struct ReceiptShape {
-    /// The version of this shape.
-    #[schema(example = "1")]
-    version: String,
-    job_id: String,
-    job_type: String,
-    /// When the job was accepted: RFC 3339, UTC.
-    issued_at: String,
-    /// Lower-case hex SHA-256 of the job's `args`, as the JSON text that the server returns.
-    args_sha256: String,
-    quote: QuoteShape,
-    signature: SignatureShape,
-}
-
-/// The quote of the machine that a job runs on.
-#[derive(ToSchema)]
-#[schema(as = Quote)]
-#[expect(dead_code, reason = "described, never built")]
-struct QuoteShape {
-    /// `none`, or the job's own `ext_attest.quote.type`.
-    #[schema(rename = "type", example = "none")]
-    kind: String,
-    issued_at: String,
-}
-
-/// A signature.
-#[derive(ToSchema)]
-#[schema(as = Signature)]
-#[expect(dead_code, reason = "described, never built")]
-struct SignatureShape {
-    #[schema(example = "ed25519")]
-    algorithm: String,
-    /// Base64.
-    value: String,
-    key_id: String,
-}
 
 /// The answer.
 #[derive(Serialize, ToSchema)]
 struct ReceiptReply {
-    #[schema(value_type = ReceiptShape)]
-    receipt: attest::Receipt,
+    receipt: Receipt,
 }
 
 /// The signed receipt of a job. It is the same at any time, and needs no run of the job.

@@ -1,22 +1,21 @@
 //! `POST /ojs/v1/attest/verify`: verifies a receipt of this fleet.
 
-use super::receipt::ReceiptShape;
 use super::signer::public_keys;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::JsonBytes;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use turnstone_domain::RawObject;
 use turnstone_ojs::attest::{self, Receipt};
-use turnstone_ojs::{Fields, OjsError};
+use turnstone_ojs::request;
 use utoipa::ToSchema;
 
 /// A receipt, as it was issued.
 #[derive(Deserialize, ToSchema)]
-#[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct Verify {
-    #[schema(value_type = ReceiptShape)]
-    receipt: serde_json::Value,
+    #[schema(value_type = Receipt)]
+    receipt: RawObject,
 }
 
 /// The validity.
@@ -38,11 +37,8 @@ struct Verified {
     responses((status = 200, description = "Whether it is valid.", body = Verified)),
 )]
 pub(crate) async fn verify(State(app): State<Shared>, JsonBytes(body): JsonBytes) -> Answer {
-    let fields = Fields::read(&body)?;
-    let Some(sent) = fields.object("receipt")? else {
-        return Err(OjsError::invalid_request("receipt", "is missing").into());
-    };
-    let sent = serde_json::to_value(&sent).unwrap_or_default();
+    let Verify { receipt } = request::read(&body)?;
+    let sent = serde_json::to_value(&receipt).unwrap_or_default();
     let key_id = sent.pointer("/signature/key_id").and_then(|id| id.as_str()).map(str::to_owned);
     let checked = match serde_json::from_value::<Receipt>(sent) {
         Ok(receipt) => attest::verify(&receipt, &public_keys(&app).await?),

@@ -1,26 +1,28 @@
 //! `POST /ojs/v1/agents/{id}/fork`: a new job that continues from a turn of this one.
 
-use super::request_fields::{refused, target, text};
+use super::request_fields::{refused, short, target};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::{EngagementId, JobId};
-use turnstone_ojs::Fields;
+use turnstone_ojs::request;
+use turnstone_ojs::request::between;
 use turnstone_store::Fork;
 use utoipa::ToSchema;
 
 /// The fork point, and the name of the branch.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"at_turn": 2, "branch_name": "experiment-a"}))]
-#[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct JobForkRequest {
     /// The first turn of the branch's own; everything before it is inherited. 0 and 1 are the beginning. Left out: the
     /// current turn of the job.
+    #[serde(default, deserialize_with = "between::<_, 0, { i64::MAX }>")]
     #[schema(minimum = 0)]
     at_turn: Option<i64>,
     /// Unique among the branches of the job.
+    #[serde(default, deserialize_with = "short::<_, 255>")]
     branch_name: Option<String>,
 }
 
@@ -54,10 +56,10 @@ pub(crate) async fn fork(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    let fields = Fields::read_if_any(&body)?;
-    let name = text(&fields, "branch_name", 255)?.filter(|name| !name.is_empty());
+    let JobForkRequest { at_turn, branch_name } = request::read_if_any(&body)?;
+    let name = branch_name.filter(|name| !name.is_empty());
     let fork = Fork {
-        at_turn: fields.integer("at_turn", 0, i64::MAX)?,
+        at_turn,
         name: name.clone(),
         job: JobId(app.api.ids.next()),
         engagement: EngagementId(app.api.ids.next()),

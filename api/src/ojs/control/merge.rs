@@ -1,26 +1,28 @@
 //! `POST /ojs/v1/agents/{id}/merge`: two branches become a new one.
 
-use super::request_fields::{name, refused, target, text};
+use super::request_fields::{name, refused, short, target};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::{EngagementId, JobId};
-use turnstone_ojs::{Fields, OjsError};
+use turnstone_ojs::{OjsError, request};
 use turnstone_store::{Merge, Strategy};
 use utoipa::ToSchema;
 
 /// Two branches of the job, and the branch whose turns are kept.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"branch_a": "experiment-a", "branch_b": "experiment-b", "strategy": "union"}))]
-#[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct MergeRequest {
     /// A branch's id or name, or the id of its job.
+    #[serde(deserialize_with = "name")]
     branch_a: String,
+    #[serde(deserialize_with = "name")]
     branch_b: String,
     /// `ours` (branch_a, the default), `theirs` (branch_b), or `union`: branch_a, then branch_b from the first turn in
     /// which they differ.
+    #[serde(default, deserialize_with = "short::<_, 32>")]
     strategy: Option<String>,
 }
 
@@ -58,14 +60,13 @@ pub(crate) async fn merge(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    let fields = Fields::read(&body)?;
-    let strategy = text(&fields, "strategy", 32)?.unwrap_or_else(|| "ours".to_owned());
-    let Some(strategy) = Strategy::parse(&strategy) else {
+    let MergeRequest { branch_a, branch_b, strategy } = request::read(&body)?;
+    let Some(strategy) = Strategy::parse(strategy.as_deref().unwrap_or("ours")) else {
         return Err(OjsError::invalid_request("strategy", "must be ours, theirs or union").into());
     };
     let merge = Merge {
-        ours: name(&fields, "branch_a")?,
-        theirs: name(&fields, "branch_b")?,
+        ours: branch_a,
+        theirs: branch_b,
         strategy,
         job: JobId(app.api.ids.next()),
         engagement: EngagementId(app.api.ids.next()),

@@ -1,20 +1,20 @@
 //! `POST /ojs/v1/agents/{id}/pause`: no worker claims the job until it is resumed.
 
-use super::request_fields::{refused, target, text};
+use super::request_fields::{refused, short, target};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use turnstone_ojs::Fields;
+use turnstone_ojs::request;
 use utoipa::ToSchema;
 
 /// Why a job is paused.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"reason": "a person looks at it first"}))]
-#[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct Pause {
     /// Kept in the event `agent.paused`.
+    #[serde(default, deserialize_with = "short::<_, 4096>")]
     reason: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn pause(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    let reason = text(&Fields::read_if_any(&body)?, "reason", 4096)?;
+    let Pause { reason } = request::read_if_any(&body)?;
     match app.api.store.control.pause(target(&app, &id, tenant), reason).await? {
         Ok(state) => {
             Ok(reply::ok(&AgentControlStatus { state: "paused", job_id: id, job_state: state.as_str() }))

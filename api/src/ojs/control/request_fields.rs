@@ -3,26 +3,26 @@
 use crate::api::Shared;
 use crate::reply::Failure;
 use crate::request::Tenant;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use turnstone_domain::JobId;
-use turnstone_ojs::{Fields, OjsError};
+use turnstone_ojs::OjsError;
 use turnstone_store::{Refusal, Target};
 
-/// Reads a text of at most `most` bytes.
-pub(super) fn text(fields: &Fields, name: &str, most: usize) -> Result<Option<String>, Failure> {
-    match fields.text(name)? {
-        Some(text) if text.len() > most => {
-            Err(OjsError::invalid_request(name, format!("must have at most {most} bytes")).into())
-        }
+/// Reads a text of at most this many bytes.
+pub(super) fn short<'de, D: Deserializer<'de>, const MOST: usize>(
+    member: D,
+) -> Result<Option<String>, D::Error> {
+    match Option::<String>::deserialize(member)? {
+        Some(text) if text.len() > MOST => Err(Error::custom(format!("must have at most {MOST} bytes"))),
         text => Ok(text),
     }
 }
 
-/// Reads a text of at most 255 bytes that is required and not blank.
-pub(super) fn name(fields: &Fields, name: &str) -> Result<String, Failure> {
-    match text(fields, name, 255)? {
-        Some(text) if !text.is_empty() => Ok(text),
-        _ => Err(OjsError::invalid_request(name, "is missing or empty").into()),
-    }
+/// Reads a text of at most 255 bytes that is required and not empty.
+pub(super) fn name<'de, D: Deserializer<'de>>(member: D) -> Result<String, D::Error> {
+    let name = short::<_, 255>(member)?.filter(|name| !name.is_empty());
+    name.ok_or_else(|| Error::custom("is missing or empty"))
 }
 
 /// Returns the target job, as of now.

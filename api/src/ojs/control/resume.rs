@@ -1,21 +1,21 @@
 //! `POST /ojs/v1/agents/{id}/resume`: a paused job may be claimed again.
 
 use super::pause::AgentControlStatus;
-use super::request_fields::{refused, target, text};
+use super::request_fields::{refused, short, target};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::Deserialize;
-use turnstone_ojs::Fields;
+use turnstone_ojs::request;
 use utoipa::ToSchema;
 
 /// A person's decision; both members are kept in the event `agent.resumed`.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"approved": true, "comment": "checked"}))]
-#[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct Resume {
     approved: Option<bool>,
+    #[serde(default, deserialize_with = "short::<_, 4096>")]
     comment: Option<String>,
 }
 
@@ -32,8 +32,7 @@ pub(crate) async fn resume(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    let fields = Fields::read_if_any(&body)?;
-    let (approved, comment) = (fields.flag("approved")?, text(&fields, "comment", 4096)?);
+    let Resume { approved, comment } = request::read_if_any(&body)?;
     match app.api.store.control.resume(target(&app, &id, tenant), approved, comment).await? {
         Ok(state) => {
             Ok(reply::ok(&AgentControlStatus { state: "running", job_id: id, job_state: state.as_str() }))

@@ -1,6 +1,6 @@
 //! `POST /ojs/v1/agents/{id}/tool-retry`: the next turn makes a call again.
 
-use super::request_fields::{name, refused, target, text};
+use super::request_fields::{name, refused, short, target};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
@@ -9,17 +9,18 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::principal::Role;
 use turnstone_domain::{CallId, JobId};
-use turnstone_ojs::{Fields, OjsError};
+use turnstone_ojs::{OjsError, request};
 use turnstone_store::ToolRetry;
 use utoipa::ToSchema;
 
 /// The call, and the conditions of the retry.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"tool_call_id": "tc-001", "error": "provider timeout", "use_alternate": true}))]
-#[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct ToolRetryRequest {
+    #[serde(deserialize_with = "name")]
     tool_call_id: String,
     /// The problem; kept in the event `agent.tool_retried`.
+    #[serde(default, deserialize_with = "short::<_, 4096>")]
     error: Option<String>,
     /// True to call the job's `ext_agent_v2.tool_retry.alternate_provider` instead: for an agent's job, another of its
     /// tools.
@@ -52,13 +53,13 @@ pub(crate) async fn tool_retry(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    let fields = Fields::read(&body)?;
-    let call = name(&fields, "tool_call_id")?;
+    let sent: ToolRetryRequest = request::read(&body)?;
+    let call = sent.tool_call_id;
     let retry = ToolRetry {
         call: CallId(call.clone()),
-        error: text(&fields, "error", 4096)?,
-        use_alternate: fields.flag("use_alternate")?.unwrap_or(false),
-        approved: fields.flag("approved")?.unwrap_or(false),
+        error: sent.error,
+        use_alternate: sent.use_alternate.unwrap_or(false),
+        approved: sent.approved.unwrap_or(false),
     };
     if retry.approved && !tenant.principal.has(Role::Approver) {
         let message =

@@ -35,5 +35,5 @@ pub(crate) async fn change_cron(
     if !app.api.store.crons.change(&name, owner.name(), change, now).await? {
         return Err(OjsError::not_found("cron entry", &name).into());
     }
-    Ok(reply::ok(&CronReply::of(&find(&app, &name, &owner).await?)))
+    Ok(reply::ok(&CronReply::from(find(&app, &name, &owner).await?)))
 }

@@ -1,12 +1,22 @@
 //! `DELETE /ojs/v1/cron/{name}`: deletes the entry and its history; the jobs that it made stay.
 
-use super::ForgottenCron;
+use super::CronReply;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
+use serde::Serialize;
 use turnstone_ojs::OjsError;
-use turnstone_ojs::cron::entry_to_json;
+use utoipa::ToSchema;
+
+/// An entry that was deleted.
+#[derive(Serialize, ToSchema)]
+struct ForgottenCron {
+    #[serde(flatten)]
+    reply: CronReply,
+    deleted: bool,
+    name: String,
+}
 
 /// Deletes a cron entry and its history. The jobs that it made stay.
 #[utoipa::path(
@@ -19,6 +29,5 @@ pub(crate) async fn forget_cron(State(app): State<Shared>, Segment(name): Segmen
     let Some(entry) = app.api.store.crons.forget(&name, tenant.name()).await? else {
         return Err(OjsError::not_found("cron entry", &name).into());
     };
-    let cron = entry_to_json(&entry);
-    Ok(reply::ok(&ForgottenCron { cron: cron.clone(), cron_job: cron, deleted: true, name }))
+    Ok(reply::ok(&ForgottenCron { reply: entry.into(), deleted: true, name }))
 }

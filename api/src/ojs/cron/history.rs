@@ -1,13 +1,23 @@
 //! `GET /ojs/v1/cron/{name}/history?limit=`: the outcomes of the latest occurrences.
 
-use super::{CronHistory, find};
+use super::find;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
+use serde::Serialize;
 use turnstone_domain::cron::Outcome;
-use turnstone_ojs::cron::run_to_json;
-use turnstone_ojs::job_to_json;
+use turnstone_ojs::JobBody;
+use turnstone_ojs::cron::CronRunBody;
+use utoipa::ToSchema;
+
+/// The latest occurrences of an entry, newest first, and the jobs that they made, as far as they are kept.
+#[derive(Serialize, ToSchema)]
+struct CronHistory {
+    name: String,
+    runs: Vec<CronRunBody>,
+    jobs: Vec<JobBody>,
+}
 
 /// The latest occurrences of a cron entry, newest first, and the jobs that they made.
 #[utoipa::path(
@@ -33,7 +43,7 @@ pub(crate) async fn history(
     for id in
         runs.iter().filter(|run| run.outcome == Outcome::Triggered).filter_map(|run| run.job_id.as_ref())
     {
-        jobs.extend(app.api.store.views.job(id).await?.as_ref().map(job_to_json));
+        jobs.extend(app.api.store.views.job(id).await?.as_ref().map(JobBody::from));
     }
-    Ok(reply::ok(&CronHistory { name, runs: runs.iter().map(run_to_json).collect(), jobs }))
+    Ok(reply::ok(&CronHistory { name, runs: runs.into_iter().map(CronRunBody::from).collect(), jobs }))
 }

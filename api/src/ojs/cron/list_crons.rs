@@ -1,12 +1,20 @@
 //! `GET /ojs/v1/cron?enabled=`: entries by name.
 
-use super::CronList;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use turnstone_domain::RawObject;
-use turnstone_ojs::cron::entry_to_json;
+use serde::Serialize;
+use turnstone_ojs::cron::CronBody;
+use utoipa::ToSchema;
+
+/// Cron entries by name, under both of their names.
+#[derive(Serialize, ToSchema)]
+struct CronList {
+    crons: Vec<CronBody>,
+    cron_jobs: Vec<CronBody>,
+    count: usize,
+}
 
 /// Lists cron entries by name.
 #[utoipa::path(
@@ -19,6 +27,6 @@ pub(crate) async fn list_crons(State(app): State<Shared>, tenant: Tenant, params
     let read = |text: &str| text.parse::<bool>().ok();
     let enabled = params.word("enabled", read, "true, false")?;
     let entries = app.api.store.crons.crons(tenant.name(), enabled).await?;
-    let crons: Vec<RawObject> = entries.iter().map(entry_to_json).collect();
+    let crons: Vec<_> = entries.iter().map(CronBody::from).collect();
     Ok(reply::ok(&CronList { cron_jobs: crons.clone(), count: crons.len(), crons }))
 }

@@ -41,7 +41,7 @@ pub(crate) async fn put_cron(
     let new = app.api.store.crons.put(entry.clone(), app.api.options.caps.crons).await?;
     let stored = find(&app, &entry.name, &own).await?;
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(reply::json(status, &CronReply::of(&stored)))
+    Ok(reply::json(status, &CronReply::from(stored)))
 }
 
 /// Lets a period keep the beginning of the replaced entry.

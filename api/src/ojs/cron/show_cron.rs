@@ -14,5 +14,5 @@ use axum::extract::State;
     responses((status = 200, description = "The entry.", body = CronReply)),
 )]
 pub(crate) async fn show_cron(State(app): State<Shared>, Segment(name): Segment, tenant: Tenant) -> Answer {
-    Ok(reply::ok(&CronReply::of(&find(&app, &name, &tenant).await?)))
+    Ok(reply::ok(&CronReply::from(find(&app, &name, &tenant).await?)))
 }

@@ -1,14 +1,25 @@
 //! `POST /ojs/v1/cron/{name}/trigger`: makes a job now, besides the entry's times. The request is explicit, so neither
 //! the overlap policy nor `enabled` prevents the job.
 
-use super::{TriggeredCron, find};
+use super::{CronReply, find};
 use crate::api::Shared;
 use crate::ojs::jobs::accept::accept;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
-use turnstone_ojs::{OjsError, cron, job_to_json};
+use serde::Serialize;
+use turnstone_ojs::{JobBody, OjsError, cron};
+use utoipa::ToSchema;
+
+/// The job that a trigger made, and its entry.
+#[derive(Serialize, ToSchema)]
+struct TriggeredCron {
+    job: JobBody,
+    job_id: String,
+    #[serde(flatten)]
+    reply: CronReply,
+}
 
 /// Makes a job of a cron entry now, regardless of its overlap policy.
 #[utoipa::path(
@@ -25,8 +36,7 @@ pub(crate) async fn trigger(State(app): State<Shared>, Segment(name): Segment, t
     cron::stamp(&mut job, &entry, now, now);
     let id = app.api.store.crons.trigger(&entry, job, now).await?;
     let job = app.api.store.views.job(&id).await?.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
-    let cron = cron::entry_to_json(&find(&app, &name, &owner).await?);
-    let triggered =
-        TriggeredCron { job: job_to_json(&job), job_id: id.0, cron: cron.clone(), cron_job: cron };
+    let reply = find(&app, &name, &owner).await?.into();
+    let triggered = TriggeredCron { job: JobBody::from(&job), job_id: id.0, reply };
     Ok(reply::json(StatusCode::CREATED, &triggered))
 }

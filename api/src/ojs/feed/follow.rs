@@ -9,6 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use futures::Stream;
+use serde_json::json;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -70,10 +71,9 @@ fn frames(follower: Follower) -> impl Stream<Item = Result<Frame, Infallible>> +
     futures::stream::unfold(follower, |mut follower| async move {
         loop {
             let event = follower.next().await?;
-            if let Some((name, reported)) = follower.types.rendered(&event) {
-                let frame =
-                    Frame::default().id(event.cursor.to_string()).event(name).data(reported.to_string());
-                return Some((Ok(frame), follower));
+            if let Some(reported) = follower.types.rendered(&event) {
+                let frame = Frame::default().id(&reported.id).event(&reported.name);
+                return Some((Ok(frame.data(json!(reported).to_string())), follower));
             }
         }
     })

@@ -47,7 +47,6 @@ pub(crate) async fn list_events(
     let after = params.text("after").map_or(Ok(Cursor::START), |text| cursor("after", text))?;
     let limit = params.number("limit", USUAL, 1, MOST)?;
     let page = app.api.store.feed.feed(&filter, after, limit).await?;
-    let events =
-        page.events.iter().filter_map(|event| types.rendered(event)).map(|(_, reported)| reported).collect();
+    let events = page.events.iter().filter_map(|event| types.rendered(event)).collect();
     Ok(reply::ok(&EventPage { events, cursor: page.cursor.to_string(), has_more: page.has_more }))
 }

@@ -8,45 +8,16 @@ mod stream_events;
 use crate::reply::Failure;
 use crate::request::{Params, Tenant};
 use serde::Serialize;
-use serde_json::{Map, Value};
 use turnstone_domain::EventName;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, is_pattern};
-use turnstone_ojs::{OjsError, did_you_mean, form, in_form, names_matching, type_of};
+use turnstone_ojs::{CloudEvent, OjsError, did_you_mean, form, names_matching};
 use utoipa::ToSchema;
-
-/// An event in the form of CloudEvents 1.0.
-#[derive(ToSchema)]
-#[schema(example = json!({
-    "specversion": "1.0", "id": "evt_1042.17.3", "type": "job.completed", "source": "ojs://turnstone",
-    "time": "2026-01-01T00:00:00.000Z", "subject": "019b7601-9a00-7000-8000-000000000001",
-    "datacontenttype": "application/json",
-    "data": {"job_id": "019b7601-9a00-7000-8000-000000000001", "job_type": "email.send", "queue": "mail", "attempt": 1,
-             "duration_ms": 241, "result": {"sent": true}}
-}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct CloudEvent {
-    specversion: String,
-    /// Its place in the one order of all events: a cursor.
-    id: String,
-    /// One of the names of docs/EVENTS.md, or a type of OSSA.
-    #[schema(rename = "type")]
-    name: String,
-    source: String,
-    /// RFC 3339, UTC.
-    time: String,
-    /// The job, else the queue, cron entry or workflow that it is about.
-    subject: Option<String>,
-    datacontenttype: String,
-    /// `job_id`, `job_type`, `queue`, and the fields that the name promises.
-    data: Map<String, Value>,
-}
 
 /// Events, oldest first.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EventFeed)]
 pub(crate) struct EventPage {
-    #[schema(value_type = Vec<CloudEvent>)]
-    events: Vec<Value>,
+    events: Vec<CloudEvent>,
     /// To be sent as `after` for the next page; also when there are no events.
     cursor: String,
     /// True if there may be more already.
@@ -90,10 +61,9 @@ fn filter(params: &Params, tenant: Tenant) -> Result<(FeedFilter, Types), Failur
 struct Types(Vec<String>);
 
 impl Types {
-    /// Returns the event in the requested form: its type, and the CloudEvent. `None` when it was not requested.
-    fn rendered(&self, event: &FeedEvent) -> Option<(&'static str, Value)> {
-        let form = form(self.0.iter().map(String::as_str), event)?;
-        Some((type_of(event, form), Value::Object(in_form(event, form))))
+    /// Returns the event in the requested form; `None` when it was not requested.
+    fn rendered(&self, event: &FeedEvent) -> Option<CloudEvent> {
+        Some(CloudEvent::in_form(event, form(self.0.iter().map(String::as_str), event)?))
     }
 }
 

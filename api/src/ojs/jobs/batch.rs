@@ -9,10 +9,10 @@ use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, RequestId, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::terms::{OnConflict, Unique};
-use turnstone_domain::{NewJob, RawJson};
-use turnstone_ojs::{Fields, OjsError, accepted, job_to_json};
+use turnstone_domain::{NewJob, RawObject};
+use turnstone_ojs::{JobBody, OjsError, accepted};
 use turnstone_store::{Pushed, RecordedPush};
 use utoipa::ToSchema;
 
@@ -20,19 +20,18 @@ use utoipa::ToSchema;
 const MAX_JOBS: usize = 1000;
 
 /// Jobs to be enqueued together.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"jobs": [{"type": "email.send", "args": ["ada@example.com"]}, {"type": "email.send", "args": ["bob@example.com"]}]}))]
-#[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Batch {
-    #[schema(min_items = 1, max_items = 1000)]
-    jobs: Vec<docs::Enqueue>,
+    #[schema(value_type = Vec<docs::Enqueue>, min_items = 1, max_items = 1000)]
+    jobs: Vec<RawObject>,
 }
 
 /// The jobs in the order of the request.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct BatchReply {
-    #[schema(value_type = Vec<docs::Job>)]
-    jobs: Vec<RawJson>,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct BatchReply {
+    /// As they were stored.
+    pub jobs: Vec<JobBody>,
     count: usize,
 }
 
@@ -62,8 +61,7 @@ pub(crate) async fn batch(
     {
         return repeated(&app, key, recorded).await;
     }
-    let sent = Fields::read(&body)?.objects("jobs")?;
-    let sent = sent.ok_or_else(|| OjsError::invalid_request("jobs", "is missing"))?;
+    let Batch { jobs: sent } = turnstone_ojs::request::read(&body)?;
     if !(1..=MAX_JOBS).contains(&sent.len()) {
         let why = format!("must have 1 to {MAX_JOBS} items, not {}", sent.len());
         return Err(OjsError::invalid_request("jobs", why).into());
@@ -103,7 +101,7 @@ async fn repeated(app: &App, key: &KeyedRequest, recorded: RecordedPush) -> Answ
         None => {
             let mut jobs = Vec::with_capacity(recorded.pushed.len());
             for pushed in &recorded.pushed {
-                jobs.push(job_to_json(&as_it_stands(app, pushed).await?).to_raw());
+                jobs.push(JobBody::from(&as_it_stands(app, pushed).await?));
             }
             key.record(app, text(jobs)?).await?
         }
@@ -116,7 +114,7 @@ fn all_as_sent(jobs: &[NewJob], pushed: &[Pushed]) -> Option<String> {
     let replaced = may_be_replaced(jobs);
     let shown = |(job, pushed): (&NewJob, &Pushed)| {
         let known = stands_as_sent(job, pushed) && !(replaced && job.terms.unique.is_some());
-        known.then(|| job_to_json(&accepted(job.clone(), pushed.state)).to_raw())
+        known.then(|| JobBody::from(&accepted(job.clone(), pushed.state)))
     };
     let jobs = jobs.iter().zip(pushed).map(shown).collect::<Option<Vec<_>>>()?;
     text(jobs).ok()
@@ -130,12 +128,12 @@ async fn stored_all(app: &App, jobs: Vec<NewJob>, pushed: &[Pushed]) -> Result<S
         let asks_again = replaced && job.terms.unique.is_some();
         let job =
             if asks_again { as_it_stands(app, pushed).await? } else { stored(app, job, pushed).await? };
-        shown.push(job_to_json(&job).to_raw());
+        shown.push(JobBody::from(&job));
     }
     text(shown)
 }
 
-fn text(jobs: Vec<RawJson>) -> Result<String, Failure> {
+fn text(jobs: Vec<JobBody>) -> Result<String, Failure> {
     let count = jobs.len();
     reply::text(&BatchReply { jobs, count })
 }

@@ -5,9 +5,21 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::JobId;
-use turnstone_ojs::{OjsError, job_reply};
+use serde::Serialize;
+use turnstone_domain::{JobId, JobState};
+use turnstone_ojs::{JobReply, OjsError};
 use turnstone_store::CancelOutcome;
+use utoipa::ToSchema;
+
+/// A job that was cancelled.
+#[derive(Serialize, ToSchema)]
+pub(in crate::ojs) struct CancelledJob {
+    #[serde(flatten)]
+    reply: JobReply,
+    /// Its state before.
+    #[schema(value_type = String)]
+    previous_state: JobState,
+}
 
 /// Cancels a job. An active one loses its lease, and its worker is notified.
 #[utoipa::path(
@@ -15,7 +27,7 @@ use turnstone_store::CancelOutcome;
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
-        (status = 200, description = "It is cancelled.", body = docs::CancelledJob),
+        (status = 200, description = "It is cancelled.", body = CancelledJob),
         (status = 409, description = "It had ended already.", body = docs::ErrorReply),
     ),
 )]
@@ -29,7 +41,7 @@ pub(crate) async fn cancel_job(State(app): State<Shared>, Segment(id): Segment, 
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
-        (status = 200, description = "It is cancelled.", body = docs::CancelledJob),
+        (status = 200, description = "It is cancelled.", body = CancelledJob),
         (status = 409, description = "It had ended already.", body = docs::ErrorReply),
     ),
 )]
@@ -43,9 +55,7 @@ pub(in crate::ojs) async fn cancel(app: &App, id: String, tenant: &Tenant) -> An
     match app.api.store.intake.cancel_of(&job_id, tenant.name(), app.api.clock.now()).await? {
         CancelOutcome::Cancelled { previous } => {
             let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
-            let mut reply = job_reply(&job);
-            reply.insert("previous_state", previous.as_str());
-            Ok(reply::ok(&reply))
+            Ok(reply::ok(&CancelledJob { reply: JobReply::from(&job), previous_state: previous }))
         }
         CancelOutcome::AlreadyEnded(state) => {
             let message = format!("Job {id} cannot be cancelled: it is {state} already.");

@@ -15,11 +15,25 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
 use axum::response::Response;
-use serde_json::Value;
+use serde::Serialize;
 use turnstone_domain::terms::OnConflict;
 use turnstone_domain::{Job, NewJob};
-use turnstone_ojs::{OjsError, accepted, agent_fields, body, job_reply};
+use turnstone_ojs::{JobReply, OjsError, accepted, agent_fields, body};
 use turnstone_store::{Pushed, RecordedPush};
+use utoipa::ToSchema;
+
+/// A job that was enqueued.
+#[derive(Serialize, ToSchema)]
+struct EnqueuedJob {
+    #[serde(flatten)]
+    reply: JobReply,
+    /// True if an equal job existed, and no job was added.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    deduplicated: bool,
+    /// Remarks about members that have no effect, and about arguments that do not fit their schema.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
 
 /// Accepts a job. It is durable when the response is 201.
 #[utoipa::path(
@@ -33,9 +47,9 @@ use turnstone_store::{Pushed, RecordedPush};
     ),
     request_body = docs::Enqueue,
     responses(
-        (status = 201, description = "The job is accepted.", body = docs::JobReply),
+        (status = 201, description = "The job is accepted.", body = EnqueuedJob),
         (status = 200, description = "An equal job exists (unique jobs, on_conflict ignore). No job is added; the response has the existing one, with deduplicated true.",
-         body = docs::JobReply),
+         body = EnqueuedJob),
     ),
 )]
 pub(crate) async fn enqueue(
@@ -109,14 +123,8 @@ fn one(pushed: Vec<Pushed>) -> Result<Pushed, Failure> {
 }
 
 fn text(job: &Job, pushed: &Pushed, warnings: &[String]) -> Result<String, Failure> {
-    let mut reply = job_reply(job);
-    if pushed.deduplicated {
-        reply.insert("deduplicated", true);
-    }
-    if !warnings.is_empty() {
-        reply.insert("warnings", Value::from(warnings));
-    }
-    reply::text(&reply)
+    let (deduplicated, warnings) = (pushed.deduplicated, warnings.to_vec());
+    reply::text(&EnqueuedJob { reply: job.into(), deduplicated, warnings })
 }
 
 fn answer(pushed: &Pushed, body: String) -> Response {

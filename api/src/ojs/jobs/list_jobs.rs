@@ -1,14 +1,13 @@
 //! `GET /ojs/v1/admin/jobs`: jobs by the filters of operators.
 
 use crate::api::{App, Shared};
-use crate::docs;
+use crate::parts::{JobPage, JobPart};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde_json::json;
 use turnstone_domain::{JobId, JobState};
-use turnstone_ojs::{OjsError, job_to_json};
-use turnstone_store::{JobFilter, JobOrder, JobsWithMeta, Page};
+use turnstone_ojs::OjsError;
+use turnstone_store::{JobFilter, JobOrder};
 
 /// Lists jobs, newest first by default.
 #[utoipa::path(
@@ -31,7 +30,7 @@ use turnstone_store::{JobFilter, JobOrder, JobsWithMeta, Page};
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The jobs.", body = docs::JobPage)),
+    responses((status = 200, description = "The jobs.", body = JobPage)),
 )]
 pub(crate) async fn list_jobs(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     answer(&app, &filter_of(tenant, &params)?, &params).await
@@ -40,31 +39,7 @@ pub(crate) async fn list_jobs(State(app): State<Shared>, tenant: Tenant, params:
 /// Answers with a page of the jobs of a filter.
 pub(in crate::ojs) async fn answer(app: &App, filter: &JobFilter, params: &Params) -> Answer {
     let (page, slice) = params.page()?;
-    if filter.meta.is_some() {
-        return with_meta(app, filter, ("items", "per_page", slice.limit)).await;
-    }
-    let (jobs, total) = app.api.store.views.jobs(filter, one_more(slice)).await?;
-    let mut place = json!({"total": total, "per_page": slice.limit});
-    if filter.after.is_none() {
-        place["page"] = page.into();
-    }
-    Ok(reply::ok(&reply::jobs("items", jobs, (slice.limit, filter.order), place)))
-}
-
-/// Answers with a part of the jobs with a member of their `meta`. Their number is not counted: that would read all jobs.
-pub(super) async fn with_meta(
-    app: &App,
-    filter: &JobFilter,
-    (name, unit, limit): (&'static str, &'static str, u32),
-) -> Answer {
-    let JobsWithMeta { jobs, next_after } = app.api.store.views.jobs_with_meta(filter, limit).await?;
-    let place = json!({(unit): limit, "has_more": next_after.is_some(), "next_after": next_after});
-    Ok(reply::ok(&reply::listed(name, jobs.iter().map(job_to_json), place)))
-}
-
-/// Returns a part with one element more, which shows that more follow.
-pub(super) fn one_more(slice: Page) -> Page {
-    Page { limit: slice.limit.saturating_add(1), ..slice }
+    Ok(reply::ok(&JobPart::read(app, filter, slice).await?.page(page)))
 }
 
 /// Returns the filter of the query, for the tenant of the header or of the query.

@@ -1,12 +1,11 @@
 //! `GET /ojs/v1/jobs`: jobs by the filters of clients, newest first.
 
-use super::list_jobs::{filter_of, one_more, with_meta};
+use super::list_jobs::filter_of;
 use crate::api::Shared;
-use crate::docs;
+use crate::parts::{JobPart, JobSlice};
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde_json::json;
 
 /// Lists jobs, newest first.
 #[utoipa::path(
@@ -30,19 +29,9 @@ use serde_json::json;
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
-    responses((status = 200, description = "The jobs.", body = docs::JobSlice)),
+    responses((status = 200, description = "The jobs.", body = JobSlice)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
-    let filter = filter_of(tenant, &params)?;
-    let slice = params.slice(200)?;
-    if filter.meta.is_some() {
-        return with_meta(&app, &filter, ("jobs", "limit", slice.limit)).await;
-    }
-    let (jobs, total) = app.api.store.views.jobs(&filter, one_more(slice)).await?;
-    let place = if filter.after.is_some() {
-        json!({"total": total, "limit": slice.limit})
-    } else {
-        reply::place(slice, total)
-    };
-    Ok(reply::ok(&reply::jobs("jobs", jobs, (slice.limit, filter.order), place)))
+    let (filter, slice) = (filter_of(tenant, &params)?, params.slice(200)?);
+    Ok(reply::ok(&JobPart::read(&app, &filter, slice).await?.slice()))
 }

@@ -14,3 +14,5 @@ pub(crate) mod routes;
 mod show_job;
 mod show_result;
 pub(crate) mod submitter;
+
+pub use batch::BatchReply;

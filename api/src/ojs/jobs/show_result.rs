@@ -4,22 +4,22 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde_json::Value;
-use turnstone_domain::{JobId, RawJson, RawObject};
-use turnstone_ojs::{OjsError, job_to_json};
+use serde::Serialize;
+use turnstone_domain::{JobId, JobState, RawJson};
+use turnstone_ojs::{FailureRecord, JobBody, OjsError};
 use utoipa::ToSchema;
 
 /// The result of a job.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 pub(super) struct JobResult {
     job_id: String,
-    #[schema(example = "completed")]
-    state: String,
+    #[schema(value_type = String, example = "completed")]
+    state: JobState,
     /// As the worker sent it; null while there is none.
-    result: Value,
+    #[schema(value_type = Value)]
+    result: Option<RawJson>,
     /// Why its latest attempt failed; null when it did not.
-    error: Value,
+    error: Option<FailureRecord>,
     completed_at: Option<String>,
 }
 
@@ -32,11 +32,7 @@ pub(super) struct JobResult {
 )]
 pub(crate) async fn show_result(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let job = app.api.store.views.job_of(&JobId::from(id.as_str()), tenant.name()).await?;
-    let shown = job_to_json(&job.ok_or_else(|| OjsError::not_found("job", &id))?);
-    let mut out = RawObject::new();
-    out.insert("job_id", id);
-    for name in ["state", "result", "error", "completed_at"] {
-        out.insert(name, shown.get(name).cloned().unwrap_or_else(RawJson::null));
-    }
-    Ok(reply::ok(&out))
+    let shown = JobBody::from(&job.ok_or_else(|| OjsError::not_found("job", &id))?);
+    let JobBody { state, result, error, completed_at, .. } = shown;
+    Ok(reply::ok(&JobResult { job_id: id, state, result, error, completed_at }))
 }

@@ -3,12 +3,12 @@
 use crate::api::Shared;
 use crate::audit::Operator;
 use crate::docs;
-use crate::ojs::jobs;
+use crate::ojs::jobs::cancel_job::{self, CancelledJob};
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::JobId;
-use turnstone_ojs::{Fields, OjsError, job_reply, overrides};
+use turnstone_ojs::{Fields, JobReply, OjsError, overrides};
 use turnstone_store::ActionOutcome;
 
 /// Cancels a job. An active one loses its lease, and its worker is notified.
@@ -17,7 +17,7 @@ use turnstone_store::ActionOutcome;
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
-        (status = 200, description = "It is cancelled.", body = docs::CancelledJob),
+        (status = 200, description = "It is cancelled.", body = CancelledJob),
         (status = 409, description = "It had ended already.", body = docs::ErrorReply),
     ),
 )]
@@ -27,7 +27,7 @@ pub(crate) async fn cancel(
     tenant: Tenant,
     operator: Operator,
 ) -> Answer {
-    let answer = jobs::cancel_job::cancel(&app, id.clone(), &tenant).await?;
+    let answer = cancel_job::cancel(&app, id.clone(), &tenant).await?;
     operator.did("job.cancel", &id, "done");
     Ok(answer)
 }
@@ -40,7 +40,7 @@ pub(crate) async fn cancel(
     params(("id" = String, Path, description = "The job.")),
     request_body = Option<docs::RetryRequest>,
     responses(
-        (status = 200, description = "It is available.", body = docs::JobReply),
+        (status = 200, description = "It is available.", body = JobReply),
         (status = 409, description = "It is in another state.", body = docs::ErrorReply),
     ),
 )]
@@ -59,7 +59,7 @@ pub(crate) async fn retry(
         ActionOutcome::Done { previous } => {
             operator.did("job.retry", &id, &format!("available, was {previous}"));
             let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
-            Ok(reply::ok(&job_reply(&job)))
+            Ok(reply::ok(&JobReply::from(&job)))
         }
         ActionOutcome::Forked => Err(super::forked(&id).into()),
         ActionOutcome::HasFurtherInputs => Err(super::has_further_inputs(&id).into()),

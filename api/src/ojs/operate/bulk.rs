@@ -4,8 +4,10 @@ use crate::api::App;
 use crate::audit::Operator;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
-use serde::Serialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use turnstone_domain::{JobState, RawObject, Timestamp};
+use turnstone_ojs::request::texts;
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Bulk, BulkOutcome, JobAction, JobFilter};
 use utoipa::ToSchema;
@@ -16,9 +18,8 @@ pub(super) const MOST: usize = 10_000;
 const LISTED: usize = 100;
 
 /// The action's jobs and conditions.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"filter": {"queue": "mail", "type": "email.send"}, "confirm": true}))]
-#[expect(dead_code, reason = "described, never built")]
 pub(crate) struct BulkRequest {
     /// The jobs; without members, every job that the action applies to.
     filter: Option<BulkFilter>,
@@ -29,51 +30,64 @@ pub(crate) struct BulkRequest {
 }
 
 /// The jobs that match every member.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Deserialize, ToSchema)]
 pub(crate) struct BulkFilter {
+    #[serde(default, deserialize_with = "text")]
     state: Option<String>,
+    #[serde(default, deserialize_with = "texts")]
     states: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "text")]
     queue: Option<String>,
-    #[schema(rename = "type")]
+    #[serde(rename = "type", default, deserialize_with = "text")]
     job_type: Option<String>,
     /// Accepted then or later, RFC 3339.
-    since: Option<String>,
+    #[serde(default, deserialize_with = "time")]
+    #[schema(value_type = Option<String>)]
+    since: Option<Timestamp>,
     /// Accepted before then, RFC 3339.
-    until: Option<String>,
+    #[serde(default, deserialize_with = "time")]
+    #[schema(value_type = Option<String>)]
+    until: Option<Timestamp>,
     /// With this tag.
+    #[serde(default, deserialize_with = "text")]
     tag: Option<String>,
     /// Of this agent; not for dead letters.
+    #[serde(default, deserialize_with = "text")]
     agent: Option<String>,
     /// Whose last error has this code; not for dead letters.
+    #[serde(default, deserialize_with = "text")]
     error_code: Option<String>,
 }
 
 /// The outcome.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct BulkReply {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct BulkReply {
     /// retry, cancel or delete.
-    action: &'static str,
+    action: String,
     dry_run: bool,
     /// Jobs that the filter found.
-    matched: u64,
-    succeeded: usize,
+    pub matched: u64,
+    /// Jobs that were changed.
+    pub succeeded: usize,
     /// Jobs that were in another state when their turn came.
-    failed: usize,
+    pub failed: usize,
     /// Jobs that were found and not reached; the same request continues with them.
-    remaining: u64,
+    pub remaining: u64,
     /// The jobs that were changed, or would be.
-    ids: Vec<String>,
+    pub ids: Vec<String>,
     /// The first hundred refusals.
-    errors: Vec<BulkRefusal>,
+    pub errors: Vec<BulkRefusal>,
 }
 
 /// A job that was not changed.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct BulkRefusal {
-    id: String,
-    code: &'static str,
-    message: String,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct BulkRefusal {
+    /// The job.
+    pub id: String,
+    /// The stable code of the reason.
+    pub code: String,
+    /// The reason.
+    pub message: String,
 }
 
 /// Reads the request and applies it.
@@ -85,15 +99,14 @@ pub(crate) async fn run(
     body: &[u8],
 ) -> Answer {
     let fields = Fields::read_if_any(body)?;
-    let dry_run = fields.flag("dry_run")?.unwrap_or_default();
-    if fields.flag("confirm")? != Some(true) && !dry_run {
+    refuse_unknown(&fields.object("filter")?.unwrap_or_default(), dead_letters)?;
+    let BulkRequest { filter, confirm, dry_run } = fields.typed()?;
+    let dry_run = dry_run.unwrap_or_default();
+    if confirm != Some(true) && !dry_run {
         let why = "must be true: this changes every job that the filter finds; `dry_run` only looks for them";
         return Err(OjsError::invalid_request("confirm", why).into());
     }
-    let (states, filter) = match fields.object("filter")? {
-        Some(filter) => read(&Fields(filter), !dead_letters)?,
-        None => Default::default(),
-    };
+    let (states, filter) = filter.map(BulkFilter::read).transpose()?.unwrap_or_default();
     let filter = JobFilter { tenant: tenant.into_name(), ..filter };
     let at = app.api.clock.now();
     let bulk = Bulk { action, dead_letters, states, filter, most: MOST, dry_run, at };
@@ -135,10 +148,10 @@ fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
     let reached = u64::try_from(succeeded + failed).unwrap_or(u64::MAX);
     let reported = |(id, state): (String, JobState)| {
         let message = format!("It is {state}; in this state it cannot be done.");
-        BulkRefusal { id, code: "conflict", message }
+        BulkRefusal { id, code: "conflict".to_owned(), message }
     };
     BulkReply {
-        action: action.as_str(),
+        action: action.as_str().to_owned(),
         dry_run,
         matched,
         succeeded: if dry_run { 0 } else { succeeded },
@@ -149,46 +162,37 @@ fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
     }
 }
 
-/// Reads a filter. An unknown member is refused: ignoring it would reach more jobs than were meant.
-fn read(filter: &Fields, with_states: bool) -> Result<(Vec<JobState>, JobFilter), OjsError> {
-    let known: &[&str] = if with_states {
-        &["state", "states", "queue", "type", "since", "until", "tag", "agent", "error_code"]
-    } else {
-        &["queue", "type", "since", "until", "tag"]
-    };
-    refuse_unknown(&filter.0, known)?;
-    let text = |name: &str| match filter.text(name)? {
-        Some(text) if text.contains('\0') => {
-            Err(OjsError::invalid_request(&format!("filter.{name}"), "must not contain a NUL character"))
-        }
-        text => Ok(text.filter(|text| !text.is_empty())),
-    };
-    let time = |name: &str| match text(name)? {
-        None => Ok(None),
-        Some(at) => match Timestamp::parse_rfc3339(&at) {
-            Some(at) => Ok(Some(at)),
-            None => Err(OjsError::invalid_request(
-                &format!("filter.{name}"),
-                "must be a time with a zone, such as 2026-01-31T12:00:00Z",
-            )),
-        },
-    };
-    let mut words = filter.texts("states")?.unwrap_or_default();
-    words.extend(text("state")?);
-    let job_filter = JobFilter {
-        queue: text("queue")?,
-        job_type: text("type")?,
-        since: time("since")?,
-        until: time("until")?,
-        tag: text("tag")?,
-        agent: text("agent")?,
-        error_code: text("error_code")?,
-        ..JobFilter::default()
-    };
-    Ok((states(words.iter().map(String::as_str), "filter.states")?, job_filter))
+impl BulkFilter {
+    fn read(self) -> Result<(Vec<JobState>, JobFilter), OjsError> {
+        let words = self.states.iter().flatten().chain(&self.state).map(String::as_str);
+        let states = states(words, "filter.states")?;
+        let Self { queue, job_type, since, until, tag, agent, error_code, .. } = self;
+        let filter =
+            JobFilter { queue, job_type, since, until, tag, agent, error_code, ..JobFilter::default() };
+        Ok((states, filter))
+    }
 }
 
-fn refuse_unknown(filter: &RawObject, known: &[&str]) -> Result<(), OjsError> {
+/// Reads a text; an empty one counts as not given.
+fn text<'de, D: Deserializer<'de>>(member: D) -> Result<Option<String>, D::Error> {
+    match Option::<String>::deserialize(member)? {
+        Some(text) if text.contains('\0') => Err(Error::custom("must not contain a NUL character")),
+        text => Ok(text.filter(|text| !text.is_empty())),
+    }
+}
+
+fn time<'de, D: Deserializer<'de>>(member: D) -> Result<Option<Timestamp>, D::Error> {
+    let wrong = || Error::custom("must be a time with a zone, such as 2026-01-31T12:00:00Z");
+    text(member)?.map(|at| Timestamp::parse_rfc3339(&at).ok_or_else(wrong)).transpose()
+}
+
+/// Refuses an unknown member of a filter: ignoring it would reach more jobs than were meant.
+fn refuse_unknown(filter: &RawObject, dead_letters: bool) -> Result<(), OjsError> {
+    let known: &[&str] = if dead_letters {
+        &["queue", "type", "since", "until", "tag"]
+    } else {
+        &["state", "states", "queue", "type", "since", "until", "tag", "agent", "error_code"]
+    };
     match filter.names().find(|name| !known.contains(name)) {
         None => Ok(()),
         Some(name) => {
@@ -222,7 +226,9 @@ mod tests {
     use super::*;
 
     fn filter(text: &str) -> Result<(Vec<JobState>, JobFilter), OjsError> {
-        read(&Fields::read(text.as_bytes()).unwrap(), true)
+        let fields = Fields::read(text.as_bytes()).unwrap();
+        refuse_unknown(&fields.0, false)?;
+        fields.typed().and_then(BulkFilter::read)
     }
 
     #[test]
@@ -245,6 +251,6 @@ mod tests {
     #[test]
     fn dead_letters_have_no_other_state() {
         let sent = Fields::read(br#"{"state":"active"}"#).unwrap();
-        assert_eq!(read(&sent, false).unwrap_err().status, 400);
+        assert_eq!(refuse_unknown(&sent.0, true).unwrap_err().status, 400);
     }
 }

@@ -1,23 +1,22 @@
 //! `GET /ojs/v1/dead-letter/{id}`: one job that failed for good and is kept for a decision.
 
 use crate::api::Shared;
-use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::JobId;
-use turnstone_ojs::{OjsError, job_reply};
+use turnstone_ojs::{JobReply, OjsError};
 
 /// One dead letter.
 #[utoipa::path(
     get, path = "/ojs/v1/dead-letter/{id}", operation_id = "show_dead_letter", tag = "dead letters",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "The job.", body = docs::JobReply)),
+    responses((status = 200, description = "The job.", body = JobReply)),
 )]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     match app.api.store.operate.dead_letter(&JobId::from(id.as_str()), tenant.name()).await? {
-        Some(job) => Ok(reply::ok(&job_reply(&job))),
+        Some(job) => Ok(reply::ok(&JobReply::from(&job))),
         None => Err(OjsError::not_found("dead letter", &id).into()),
     }
 }

@@ -2,13 +2,29 @@
 //! kept for a decision, newest first.
 
 use crate::api::Shared;
-use crate::docs;
+use crate::parts::{CursorPosition, PagePosition, bodies};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
+use serde::Serialize;
 use turnstone_domain::JobId;
-use turnstone_ojs::job_to_json;
+use turnstone_ojs::JobBody;
 use turnstone_store::JobFilter;
+use utoipa::ToSchema;
+
+/// A part of the list of dead letters.
+#[derive(Serialize, ToSchema)]
+struct DeadLetters {
+    jobs: Vec<JobBody>,
+    pagination: CursorPosition,
+}
+
+/// A page of dead letters.
+#[derive(Serialize, ToSchema)]
+struct DeadLetterPage {
+    items: Vec<JobBody>,
+    pagination: PagePosition,
+}
 
 /// Lists dead letters, newest first.
 #[utoipa::path(
@@ -25,12 +41,12 @@ use turnstone_store::JobFilter;
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
-    responses((status = 200, description = "The dead letters.", body = docs::JobSlice)),
+    responses((status = 200, description = "The dead letters.", body = DeadLetters)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let slice = params.slice(100)?;
     let (jobs, total) = app.api.store.operate.dead_letters(&filter(tenant, &params)?, slice).await?;
-    Ok(reply::ok(&reply::listed("jobs", jobs.iter().map(job_to_json), reply::place(slice, total))))
+    Ok(reply::ok(&DeadLetters { jobs: bodies(&jobs), pagination: CursorPosition::of(slice, total) }))
 }
 
 /// Lists dead letters by pages, newest first.
@@ -48,12 +64,13 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
-    responses((status = 200, description = "The dead letters.", body = docs::JobPage)),
+    responses((status = 200, description = "The dead letters.", body = DeadLetterPage)),
 )]
 pub(crate) async fn list_for_admins(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let (page, slice) = params.page()?;
     let (jobs, total) = app.api.store.operate.dead_letters(&filter(tenant, &params)?, slice).await?;
-    Ok(reply::ok(&reply::page(jobs.iter().map(job_to_json), page, slice, total)))
+    let pagination = PagePosition { total, page, per_page: slice.limit };
+    Ok(reply::ok(&DeadLetterPage { items: bodies(&jobs), pagination }))
 }
 
 fn filter(tenant: Tenant, params: &Params) -> Result<JobFilter, Failure> {

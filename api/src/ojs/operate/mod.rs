@@ -1,10 +1,9 @@
 //! The operator: dead letters, jobs in bulk, statistics, workers, tenants.
 
 mod act_on_job;
-mod bulk;
+pub(super) mod bulk;
 mod bulk_dead_letters;
 mod bulk_jobs;
-mod counts;
 mod dead_letter;
 mod dead_letter_stats;
 mod dead_letters;
@@ -21,7 +20,7 @@ mod stats_history;
 mod tenant_setup;
 mod tenant_stats;
 mod tenants;
-mod workers;
+pub(super) mod workers;
 
 use turnstone_ojs::OjsError;
 

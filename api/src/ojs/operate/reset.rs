@@ -7,10 +7,16 @@ use crate::reply::{self, Answer};
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
-use serde_json::json;
+use serde::Serialize;
 
 /// Its path.
 pub(crate) const PATH: &str = "/ojs/v1/admin/reset";
+
+/// The data that was deleted.
+#[derive(Serialize)]
+struct Reset {
+    reset: bool,
+}
 
 /// Returns the route.
 pub(crate) fn route() -> Router<Shared> {
@@ -20,5 +26,5 @@ pub(crate) fn route() -> Router<Shared> {
 async fn reset(State(app): State<Shared>, operator: Operator) -> Answer {
     app.api.store.operate.reset().await?;
     operator.did("reset", "everything", "done");
-    Ok(reply::ok(&json!({"reset": true})))
+    Ok(reply::ok(&Reset { reset: true }))
 }

@@ -8,7 +8,7 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::JobId;
-use turnstone_ojs::{Fields, OjsError, job_reply, overrides};
+use turnstone_ojs::{Fields, JobReply, OjsError, overrides};
 use turnstone_store::ActionOutcome;
 
 /// Runs a dead letter again, from its first attempt and without its errors.
@@ -17,7 +17,7 @@ use turnstone_store::ActionOutcome;
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     request_body = Option<docs::RetryRequest>,
-    responses((status = 200, description = "It is available.", body = docs::JobReply)),
+    responses((status = 200, description = "It is available.", body = JobReply)),
 )]
 pub(crate) async fn retry(
     State(app): State<Shared>,
@@ -34,7 +34,7 @@ pub(crate) async fn retry(
         ActionOutcome::Done { previous } => {
             operator.did("dead_letter.retry", &id, &format!("available, was {previous}"));
             let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
-            Ok(reply::ok(&job_reply(&job)))
+            Ok(reply::ok(&JobReply::from(&job)))
         }
         ActionOutcome::Forked => Err(super::forked(&id).into()),
         ActionOutcome::HasFurtherInputs => Err(super::has_further_inputs(&id).into()),

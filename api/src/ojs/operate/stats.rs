@@ -1,7 +1,7 @@
 //! `GET /ojs/v1/admin/stats`: the server at a glance.
 
-use super::counts::{StateCounts, Throughput};
 use crate::api::Shared;
+use crate::counts::{StateCounts, Throughput};
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
@@ -34,8 +34,8 @@ pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
     let stats = Stats {
         queues: store.views.queues().await?.len(),
         workers: workers.iter().filter(|worker| worker.is_alive(now)).count(),
-        jobs: StateCounts::of(&store.views.counts_of(None, tenant.name()).await?),
-        throughput: Throughput::of(&store.operate.ended(tenant.name(), lately).await?),
+        jobs: StateCounts::of(store.views.counts_of(None, tenant.name()).await?),
+        throughput: Throughput::of(store.operate.ended(tenant.name(), lately).await?),
         uptime_seconds: now.since(app.started_at) / 1000,
     };
     Ok(reply::ok(&stats))

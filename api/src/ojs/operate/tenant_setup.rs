@@ -1,17 +1,17 @@
 //! `/ojs/v1/admin/tenants/{id}` (OJS multi-tenancy §8, §10): the limits of a tenant, and its jobs.
 
-use super::counts::StateCounts;
 use crate::api::{App, Shared};
 use crate::audit::Operator;
-use crate::docs;
+use crate::counts::StateCounts;
 use crate::ojs::jobs::list_jobs;
+use crate::parts::JobPage;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Params, Segment, Tenant};
 use axum::extract::State;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 use turnstone_domain::RawObject;
 use turnstone_domain::terms::Rate;
+use turnstone_ojs::request::between;
 use turnstone_ojs::{Fields, OjsError, check_tenant, read_limit};
 use turnstone_store::{JobFilter, TenantLimits, TenantSetup};
 use utoipa::ToSchema;
@@ -20,26 +20,28 @@ use utoipa::ToSchema;
 const MOST: i64 = 1_000_000_000_000;
 
 /// The limits of a tenant.
-#[derive(ToSchema)]
+#[derive(Default, Deserialize, ToSchema)]
 #[schema(example = json!({"max_concurrency": 20, "max_queue_depth": 50_000, "max_scheduled": 10_000,
                           "max_enqueue_rate": {"limit": 1000, "period": "PT1M"}}))]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct LimitsRequest {
     /// Active jobs over all queues.
+    #[serde(default, deserialize_with = "between::<_, 0, MOST>")]
     max_concurrency: Option<i64>,
     /// Available, scheduled and retryable jobs over all queues.
+    #[serde(default, deserialize_with = "between::<_, 0, MOST>")]
     max_queue_depth: Option<i64>,
     /// Scheduled jobs over all queues.
+    #[serde(default, deserialize_with = "between::<_, 0, MOST>")]
     max_scheduled: Option<i64>,
     /// `limit` accepted jobs per `period`.
-    max_enqueue_rate: Option<Map<String, Value>>,
+    #[schema(value_type = Option<Map<String, Value>>)]
+    max_enqueue_rate: Option<RawObject>,
     /// Why it is set.
     reason: Option<String>,
 }
 
 /// A tenant that is set up.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct TenantRequest {
     limits: Option<LimitsRequest>,
 }
@@ -117,9 +119,10 @@ pub(crate) async fn put(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let sent = Fields::read_if_any(&body)?;
-    unspoken(&sent)?;
-    let limits = sent.object("limits")?.map(Fields).unwrap_or_default();
-    set(&app, id, &operator, &limits, "limits").await
+    unspoken(&sent.0)?;
+    unspoken(&sent.object("limits")?.unwrap_or_default())?;
+    let TenantRequest { limits } = sent.typed()?;
+    set(&app, id, &operator, limits.unwrap_or_default(), "limits").await
 }
 
 /// Sets the limits of a tenant in place of those it had.
@@ -136,7 +139,9 @@ pub(crate) async fn put_limits(
     operator: Operator,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    set(&app, id, &operator, &Fields::read(&body)?, "").await
+    let sent = Fields::read(&body)?;
+    unspoken(&sent.0)?;
+    set(&app, id, &operator, sent.typed()?, "").await
 }
 
 /// Removes the limits of a tenant. Its jobs stay.
@@ -174,7 +179,7 @@ pub(crate) async fn forget(State(app): State<Shared>, Segment(id): Segment, oper
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The jobs.", body = docs::JobPage)),
+    responses((status = 200, description = "The jobs.", body = JobPage)),
 )]
 pub(crate) async fn jobs(
     State(app): State<Shared>,
@@ -195,17 +200,15 @@ fn checked(id: &str, tenant: &Tenant) -> Result<(), OjsError> {
     }
 }
 
-async fn set(app: &App, id: String, operator: &Operator, sent: &Fields, path: &str) -> Answer {
+async fn set(app: &App, id: String, operator: &Operator, sent: LimitsRequest, path: &str) -> Answer {
     check_tenant(&id).map_err(|why| OjsError::invalid_request("the tenant", why))?;
-    unspoken(sent)?;
-    let count = |name| sent.integer(name, 0, MOST);
     let limits = TenantLimits {
-        max_concurrency: count("max_concurrency")?,
-        max_queue_depth: count("max_queue_depth")?,
-        max_scheduled: count("max_scheduled")?,
-        max_enqueue_rate: sent.object("max_enqueue_rate")?.map(|rate| rate_of(&rate, path)).transpose()?,
+        max_concurrency: sent.max_concurrency,
+        max_queue_depth: sent.max_queue_depth,
+        max_scheduled: sent.max_scheduled,
+        max_enqueue_rate: sent.max_enqueue_rate.map(|rate| rate_of(&rate, path)).transpose()?,
     };
-    let (reason, now) = (sent.text("reason")?, app.api.clock.now());
+    let (reason, now) = (sent.reason, app.api.clock.now());
     let setup = TenantSetup { tenant: id.clone(), limits, reason, created_at: now, updated_at: now };
     app.api.store.tenants.set_up(setup).await?;
     operator.did("tenant.limits", &id, "set");
@@ -220,8 +223,8 @@ fn rate_of(rate: &RawObject, path: &str) -> Result<Rate, OjsError> {
 }
 
 /// Refuses members of the specification that this server does not support: clients would rely on them otherwise.
-fn unspoken(sent: &Fields) -> Result<(), OjsError> {
-    match ["fairness_weight", "priority_boost"].into_iter().find(|name| sent.0.given(name).is_some()) {
+fn unspoken(sent: &RawObject) -> Result<(), OjsError> {
+    match ["fairness_weight", "priority_boost"].into_iter().find(|name| sent.given(name).is_some()) {
         None => Ok(()),
         Some(name) => {
             let message =
@@ -234,7 +237,7 @@ fn unspoken(sent: &Fields) -> Result<(), OjsError> {
 async fn detail(app: &App, id: String) -> Answer {
     let store = &app.api.store;
     let setup = store.tenants.tenant(&id).await?;
-    let jobs = StateCounts::of(&store.views.counts_of(None, Some(&id)).await?);
+    let jobs = StateCounts::of(store.views.counts_of(None, Some(&id)).await?);
     let limits = setup.as_ref().map(|setup| setup.limits.clone()).unwrap_or_default();
     let rate = limits.max_enqueue_rate.map(|Rate { limit, period_ms }| ShownRate { limit, period_ms });
     let detail = TenantDetail {

@@ -1,7 +1,7 @@
 //! `GET /ojs/v1/admin/tenants/{id}/stats`: the jobs of one tenant (OJS multi-tenancy §9).
 
-use super::counts::{StateCounts, Throughput};
 use crate::api::Shared;
+use crate::counts::{StateCounts, Throughput};
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
@@ -36,8 +36,8 @@ pub(crate) async fn stats(State(app): State<Shared>, Segment(id): Segment, tenan
     }
     let store = &app.api.store;
     let lately = app.api.clock.now().plus_ms(-Throughput::SPAN_MS);
-    let jobs = StateCounts::of(&store.views.counts_of(None, Some(&id)).await?);
-    let throughput = Throughput::of(&store.operate.ended(Some(&id), lately).await?);
+    let jobs = StateCounts::of(store.views.counts_of(None, Some(&id)).await?);
+    let throughput = Throughput::of(store.operate.ended(Some(&id), lately).await?);
     let stats = TenantStats {
         tenant_id: id,
         total_jobs: jobs.total(),

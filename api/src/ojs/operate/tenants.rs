@@ -1,8 +1,7 @@
 //! `GET /ojs/v1/admin/tenants`: the tenants with jobs.
 
 use crate::api::Shared;
-use crate::docs;
-use crate::ojs::queues::list_queues::PagePosition;
+use crate::parts::PagePosition;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
@@ -26,7 +25,6 @@ pub(crate) struct TenantItem {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TenantPage {
     items: Vec<TenantItem>,
-    #[schema(value_type = docs::Pagination)]
     pagination: PagePosition,
 }
 

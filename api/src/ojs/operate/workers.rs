@@ -1,26 +1,27 @@
 //! `GET /ojs/v1/admin/workers`: workers over HTTP and our own.
 
 use crate::api::Shared;
+use crate::parts::PagePosition;
 use crate::reply::{self, Answer};
 use crate::request::Params;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_domain::Timestamp;
 use turnstone_store::{Directive, WorkerBeat, WorkerKind, WorkerState};
 use utoipa::ToSchema;
 
 /// A worker.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct WorkerItem {
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct WorkerItem {
     id: String,
     /// running; quiet, when it takes no further jobs; terminate, when it was directed to end; stale, when it is silent.
-    state: &'static str,
+    pub state: String,
     /// own: it runs agent jobs; http: it runs plain jobs.
-    kind: WorkerItemKind,
+    pub kind: WorkerItemKind,
     /// Its directive.
-    directive: Option<&'static str>,
+    directive: Option<String>,
     /// `*` means all; workers over HTTP do not report them.
-    queues: Vec<String>,
+    pub queues: Vec<String>,
     active_jobs: i64,
     /// The most jobs at once; 0 when it does not report it.
     concurrency: i64,
@@ -32,10 +33,12 @@ pub(crate) struct WorkerItem {
 }
 
 /// The kind of a worker.
-#[derive(Serialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum WorkerItemKind {
+pub enum WorkerItemKind {
+    /// One of our own, which runs jobs of agents.
     Own,
+    /// A worker over HTTP, which runs plain jobs.
     Http,
 }
 
@@ -53,15 +56,7 @@ pub(crate) struct WorkerSummary {
 pub(crate) struct WorkerPage {
     items: Vec<WorkerItem>,
     summary: WorkerSummary,
-    pagination: WorkerPlace,
-}
-
-/// The position of the page in the list.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct WorkerPlace {
-    total: usize,
-    page: u32,
-    per_page: u32,
+    pagination: PagePosition,
 }
 
 /// Lists workers by name, including silent ones that did not leave.
@@ -82,7 +77,7 @@ pub(crate) async fn list(State(app): State<Shared>, params: Params) -> Answer {
     let summary = WorkerSummary { total, running, quiet: total - running - stale, stale };
     let part = workers.iter().skip(slice.offset as usize).take(slice.limit as usize);
     let items = part.map(|worker| item(worker, now)).collect();
-    let pagination = WorkerPlace { total, page, per_page: slice.limit };
+    let pagination = PagePosition { total: total as u64, page, per_page: slice.limit };
     Ok(reply::ok(&WorkerPage { items, summary, pagination }))
 }
 
@@ -98,12 +93,12 @@ fn state_of(worker: &WorkerBeat, now: Timestamp) -> &'static str {
 fn item(worker: &WorkerBeat, now: Timestamp) -> WorkerItem {
     WorkerItem {
         id: worker.name.clone(),
-        state: state_of(worker, now),
+        state: state_of(worker, now).to_owned(),
         kind: match worker.kind {
             WorkerKind::Own => WorkerItemKind::Own,
             WorkerKind::Http => WorkerItemKind::Http,
         },
-        directive: worker.directive.map(Directive::as_str),
+        directive: worker.directive.map(|directive| directive.as_str().to_owned()),
         queues: worker.queues.clone(),
         active_jobs: worker.busy,
         concurrency: worker.slots,

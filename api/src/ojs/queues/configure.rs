@@ -1,9 +1,9 @@
 //! `PUT /ojs/v1/admin/queues/{name}/config`: bounds, limits and retention of a queue (OJS backpressure, rate limiting).
 
-use super::counts::Counts;
 use super::settings::{self, queue_name};
 use super::show_queue::{QueueDetail, detail};
 use crate::api::Shared;
+use crate::counts::StateCounts;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment};
 use axum::extract::State;
@@ -61,7 +61,7 @@ pub(crate) async fn configure(
     let queues = &app.api.store.queues;
     queues.configure(&name, change, app.api.clock.now()).await?;
     let counted = queues.counts(std::slice::from_ref(&name), None).await?;
-    let counts = Counts::of(&name, &counted);
+    let counts = StateCounts::of_queue(&name, &counted);
     let known = queues.queue(&name).await?;
     Ok(reply::ok(&detail(name, known, counts)))
 }

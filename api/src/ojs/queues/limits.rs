@@ -1,12 +1,12 @@
 //! `/ojs/v1/rate-limits` (OJS rate limiting): the limits that jobs name, their usage, and an operator's own. Each
 //! tenant has keys of its own: the header `X-OJS-Tenant` selects the tenant.
 
-use super::list_queues::Slice;
 use crate::api::Shared;
+use crate::parts::SlicePosition;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Params, Segment, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnstone_domain::Timestamp;
 use turnstone_domain::terms::RateLimit;
@@ -15,14 +15,16 @@ use turnstone_store::{Limit, Page};
 use utoipa::ToSchema;
 
 /// A limit and its usage.
-#[derive(Serialize, ToSchema)]
-pub(super) struct LimitReply {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct LimitReply {
+    /// The key.
     #[schema(example = "stripe")]
-    key: String,
+    pub key: String,
     /// The tenant of the key; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     tenant_id: Option<String>,
-    concurrency: Concurrency,
+    /// Jobs that run under it.
+    pub concurrency: Concurrency,
     /// null when starts per period are not limited.
     rate: Option<RateUse>,
     /// The least time between two starts; null when there is none.
@@ -30,24 +32,25 @@ pub(super) struct LimitReply {
     /// The same, with the time of the next start; null when there is none.
     throttle: Option<ThrottleUse>,
     /// Available jobs that name it.
-    waiting_count: i64,
+    pub waiting_count: i64,
     /// True if an operator's limit replaces the one that jobs name.
     overridden: bool,
 }
 
 /// Jobs that run under a limit.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Concurrency {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Concurrency {
     /// null when it is not limited.
-    limit: Option<i64>,
-    active: i64,
+    pub limit: Option<i64>,
+    /// How many run.
+    pub active: i64,
     /// How many more may start; null when it is not limited.
     available: Option<i64>,
 }
 
 /// Jobs that started under a limit.
-#[derive(Serialize, ToSchema)]
-pub(super) struct RateUse {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct RateUse {
     limit: i64,
     period_ms: i64,
     /// The starts in the current window.
@@ -60,8 +63,8 @@ pub(super) struct RateUse {
 }
 
 /// Starts that are kept apart.
-#[derive(Serialize, ToSchema)]
-pub(super) struct ThrottleUse {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ThrottleUse {
     interval_ms: i64,
     /// RFC 3339.
     next_allowed_at: String,
@@ -98,7 +101,7 @@ impl LimitReply {
 #[derive(Serialize, ToSchema)]
 pub(super) struct LimitList {
     rate_limits: Vec<LimitReply>,
-    pagination: Slice,
+    pagination: SlicePosition,
 }
 
 /// A limit.
@@ -128,7 +131,7 @@ pub(crate) async fn list_limits(State(app): State<Shared>, tenant: Tenant, param
     let page =
         Page { limit: params.number("limit", 50, 1, 200)?, offset: params.number("offset", 0, 0, u32::MAX)? };
     let (limits, total) = app.api.store.queues.limits(tenant.name(), page).await?;
-    let pagination = Slice::of(total, page, limits.len());
+    let pagination = SlicePosition::of(total, page, limits.len());
     let now = app.api.clock.now();
     let rate_limits = limits.into_iter().map(|limit| LimitReply::of(limit, now)).collect();
     Ok(reply::ok(&LimitList { rate_limits, pagination }))

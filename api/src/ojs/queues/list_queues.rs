@@ -1,12 +1,13 @@
 //! `GET /ojs/v1/queues` and `GET /ojs/v1/admin/queues`: the queues by name.
 
-use super::counts::{Brief, Counts, status};
+use super::brief::{Brief, status};
 use crate::api::Shared;
+use crate::counts::StateCounts;
+use crate::parts::{PagePosition, SlicePosition};
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde::Serialize;
-use turnstone_domain::JobState;
+use serde::{Deserialize, Serialize};
 use turnstone_store::Page;
 use utoipa::ToSchema;
 
@@ -16,24 +17,7 @@ const HOUR_MS: i64 = 3_600_000;
 #[derive(Serialize, ToSchema)]
 pub(super) struct QueueList {
     queues: Vec<Brief>,
-    pagination: Slice,
-}
-
-/// The position of a part in its list.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Slice {
-    total: u64,
-    limit: u32,
-    offset: u32,
-    has_more: bool,
-}
-
-impl Slice {
-    /// Returns the position of the part that `page` selects, of which `shown` are here.
-    pub(super) fn of(total: u64, page: Page, shown: usize) -> Self {
-        let seen = u64::from(page.offset).saturating_add(shown as u64);
-        Self { total, limit: page.limit, offset: page.offset, has_more: seen < total }
-    }
+    pagination: SlicePosition,
 }
 
 /// Lists queues by name. A tenant sees those in which it has jobs.
@@ -50,7 +34,7 @@ pub(crate) async fn list_queues(State(app): State<Shared>, tenant: Tenant, param
     let page =
         Page { limit: params.number("limit", 50, 1, 200)?, offset: params.number("offset", 0, 0, u32::MAX)? };
     let (queues, total) = app.api.store.queues.page(tenant.name(), page).await?;
-    let pagination = Slice::of(total, page, queues.len());
+    let pagination = SlicePosition::of(total, page, queues.len());
     let queues = queues.iter().map(|queue| Brief::of(queue.name.clone(), Some(queue))).collect();
     Ok(reply::ok(&QueueList { queues, pagination }))
 }
@@ -63,52 +47,41 @@ pub(super) struct CountedQueues {
 }
 
 /// Jobs that ended, by how they ended.
-#[derive(Serialize, ToSchema)]
-pub(super) struct EndedCounts {
-    completed: u64,
-    discarded: u64,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct EndedCounts {
+    /// Jobs that succeeded.
+    pub completed: u64,
+    /// Jobs that failed for good.
+    pub discarded: u64,
     cancelled: u64,
 }
 
-impl EndedCounts {
-    /// Returns those of one queue among the counts of several.
-    fn of(queue: &str, counted: &[(String, JobState, u64)]) -> Self {
-        let jobs = |wanted: JobState| {
-            let mut found = counted.iter().filter(|(name, state, _)| name == queue && *state == wanted);
-            found.next().map_or(0, |(.., jobs)| *jobs)
-        };
-        Self {
-            completed: jobs(JobState::Completed),
-            discarded: jobs(JobState::Discarded),
-            cancelled: jobs(JobState::Cancelled),
-        }
+impl From<StateCounts> for EndedCounts {
+    fn from(counts: StateCounts) -> Self {
+        let StateCounts { completed, discarded, cancelled, .. } = counts;
+        Self { completed, discarded, cancelled }
     }
 }
 
 /// A queue with its jobs.
-#[derive(Serialize, ToSchema)]
-pub(super) struct CountedQueue {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct CountedQueue {
+    /// Its name.
     #[schema(example = "default")]
-    name: String,
+    pub name: String,
     /// active or paused.
     #[schema(example = "active")]
-    state: &'static str,
-    paused: bool,
-    counts: Counts,
+    pub state: String,
+    /// True if nothing in it is claimed.
+    pub paused: bool,
+    /// Its jobs.
+    pub counts: StateCounts,
     /// Jobs that ended within the last hour.
-    last_hour: EndedCounts,
+    pub last_hour: EndedCounts,
     /// Available, scheduled and retryable jobs.
     depth: u64,
     /// The pool in which it shares workers.
     pool: Option<String>,
-}
-
-/// The position of a page in its list.
-#[derive(Serialize, ToSchema)]
-pub(in crate::ojs) struct PagePosition {
-    pub(in crate::ojs) total: u64,
-    pub(in crate::ojs) page: u32,
-    pub(in crate::ojs) per_page: u32,
 }
 
 /// Lists queues by name, with the jobs of each per state. A tenant sees its own.
@@ -131,12 +104,12 @@ pub(crate) async fn list_all(State(app): State<Shared>, tenant: Tenant, params: 
     let items = queues
         .into_iter()
         .map(|queue| {
-            let counts = Counts::of(&queue.name, &counted);
+            let counts = StateCounts::of_queue(&queue.name, &counted);
             CountedQueue {
-                state: status(queue.paused),
+                state: status(queue.paused).to_owned(),
                 paused: queue.paused,
                 counts,
-                last_hour: EndedCounts::of(&queue.name, &ended),
+                last_hour: StateCounts::of_queue(&queue.name, &ended).into(),
                 depth: counts.depth(),
                 pool: queue.pool,
                 name: queue.name,

@@ -1,13 +1,13 @@
 //! Queues: their jobs, pauses, bounds and limits, and the sharing of workers.
 
+pub(super) mod brief;
 mod configure;
-mod counts;
-mod limits;
+pub(super) mod limits;
 pub(super) mod list_queues;
-mod pause;
+pub(super) mod pause;
 mod pools;
 pub(super) mod pressure;
 mod put_queue;
 pub(crate) mod routes;
 mod settings;
-mod show_queue;
+pub(super) mod show_queue;

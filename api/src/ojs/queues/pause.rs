@@ -1,26 +1,27 @@
 //! `POST /ojs/v1/queues/{name}/pause|resume`, and the same below `/admin` (OJS core §8.3): nothing in a paused queue is
 //! claimed; enqueueing into it continues.
 
-use super::counts::Brief;
+use super::brief::Brief;
 use super::settings::queue_name;
 use crate::api::{App, Shared};
 use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::Segment;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
 /// A queue that was paused or resumed.
-#[derive(Serialize, ToSchema)]
-pub(super) struct PausedQueue {
-    queue: Brief,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct PausedQueue {
+    /// The queue.
+    pub queue: Brief,
     #[schema(example = "default")]
     name: String,
     paused: bool,
     /// active or paused.
-    status: &'static str,
+    status: String,
 }
 
 /// Pauses a queue: workers skip it until it is resumed. A queue without jobs can be paused before its first one.
@@ -80,7 +81,7 @@ async fn set(app: &App, name: String, paused: bool) -> Answer {
     app.api.store.queues.pause(&name, paused, app.api.clock.now()).await?;
     let known = app.api.store.queues.queue(&name).await?;
     let queue = Brief::of(name.clone(), known.as_ref());
-    let status = super::counts::status(paused);
+    let status = super::brief::status(paused).to_owned();
     Ok(reply::ok(&PausedQueue { queue, name, paused, status }))
 }
 

@@ -6,10 +6,10 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment};
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use turnstone_ojs::{Fields, OjsError};
+use turnstone_ojs::{OjsError, request};
 use turnstone_store::{Pool, PoolStrategy, Share};
 use utoipa::ToSchema;
 
@@ -17,16 +17,16 @@ use utoipa::ToSchema;
 const MOST_WEIGHT: i64 = 1_000_000;
 
 /// A pool.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"name": "tenants", "strategy": "weighted", "queues": {"gold": {"weight": 3}, "free": {"weight": 1}}}))]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct PoolRequest {
     /// The pool, as in the path.
     name: Option<String>,
     /// weighted (also: weighted_fair and the like), round_robin or strict.
     strategy: Option<String>,
     /// The queues with their weights.
-    queues: Option<BTreeMap<String, Weight>>,
+    #[schema(value_type = Option<BTreeMap<String, Weight>>)]
+    queues: Option<Value>,
 }
 
 /// A weight.
@@ -111,7 +111,7 @@ pub(crate) async fn put_pool(
     Segment(name): Segment,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    let pool = read(&name, &Fields::read_if_any(&body)?)?;
+    let pool = read(&name, request::read_if_any(&body)?)?;
     let config = pool.config.clone();
     let is_new = app.api.store.queues.set_pool(pool, app.api.clock.now()).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -196,21 +196,21 @@ fn part(of: i64, all: i64) -> f64 {
 }
 
 /// Reads a pool. The members are kept as they were sent; the name is always included.
-fn read(name: &str, sent: &Fields) -> Result<Pool, OjsError> {
+fn read(name: &str, sent: PoolRequest) -> Result<Pool, OjsError> {
     if name.is_empty() || name.chars().count() > 128 || name.chars().any(char::is_control) {
         return Err(OjsError::invalid_request("the pool's name", "must have 1 to 128 visible characters"));
     }
-    if sent.text("name")?.is_some_and(|other| other != name) {
+    if sent.name.is_some_and(|other| other != name) {
         return Err(OjsError::invalid_request("name", "must be the pool that the path names"));
     }
-    let word = sent.text("strategy")?;
+    let word = sent.strategy;
     let strategy = match &word {
         None => PoolStrategy::Weighted,
         Some(word) => strategy(word).ok_or_else(|| {
             OjsError::invalid_request("strategy", "must be weighted, round_robin or strict")
         })?,
     };
-    let shown = sent.given("queues", |value| Ok(value.clone()))?.unwrap_or_else(|| json!({}));
+    let shown = sent.queues.unwrap_or_else(|| json!({}));
     let queues = members(&shown)?;
     let mut config = Map::new();
     config.insert("name".to_owned(), name.into());
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     fn pool(body: Value) -> Result<Pool, OjsError> {
-        read("p", &Fields::read(body.to_string().as_bytes()).unwrap())
+        read("p", request::read(body.to_string().as_bytes())?)
     }
 
     #[test]

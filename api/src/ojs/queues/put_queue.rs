@@ -1,9 +1,9 @@
 //! `PUT /ojs/v1/queues/{name}`: the attestation policy and the settings of a queue.
 
-use super::counts::Counts;
 use super::settings::{self, queue_name};
 use super::show_queue::{QueueDetail, detail};
 use crate::api::Shared;
+use crate::counts::StateCounts;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment};
 use axum::extract::State;
@@ -55,7 +55,7 @@ pub(crate) async fn put_queue(
     let is_new = queues.configure(&name, change, app.api.clock.now()).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     let counted = queues.counts(std::slice::from_ref(&name), None).await?;
-    let counts = Counts::of(&name, &counted);
+    let counts = StateCounts::of_queue(&name, &counted);
     let known = queues.queue(&name).await?;
     Ok(reply::json(status, &detail(name, known, counts)))
 }

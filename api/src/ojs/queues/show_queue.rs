@@ -1,12 +1,13 @@
 //! `GET /ojs/v1/queues/{name}`, `/stats` and `GET /ojs/v1/admin/queues/{name}`: one queue.
 
-use super::counts::{Brief, Counts, status};
+use super::brief::{Brief, status};
 use super::settings::queue_name;
 use crate::api::{App, Shared};
+use crate::counts::StateCounts;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnstone_store::Queue;
 use utoipa::ToSchema;
@@ -31,40 +32,45 @@ pub(crate) async fn show_queue(State(app): State<Shared>, _tenant: Tenant, Segme
 }
 
 /// The jobs of a queue, in two shapes: for clients of the conformance cases, and for those of the binding.
-#[derive(Serialize, ToSchema)]
-pub(super) struct QueueStats {
-    queue: CountedBrief,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct QueueStats {
+    /// The queue and its jobs.
+    pub queue: CountedBrief,
     /// active or paused.
-    status: &'static str,
-    stats: Depths,
+    status: String,
+    /// How full it is.
+    pub stats: Depths,
     /// RFC 3339, UTC.
     computed_at: String,
 }
 
 /// A queue and its jobs per state.
-#[derive(Serialize, ToSchema)]
-pub(super) struct CountedBrief {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct CountedBrief {
+    /// Its name.
     #[schema(example = "default")]
-    name: String,
-    paused: bool,
+    pub name: String,
+    /// True if nothing in it is claimed.
+    pub paused: bool,
+    /// Its jobs.
     #[serde(flatten)]
-    counts: Counts,
+    pub counts: StateCounts,
 }
 
 /// How full a queue is.
-#[derive(Serialize, ToSchema)]
-pub(super) struct Depths {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Depths {
     #[schema(example = "default")]
     queue: String,
     /// Available, scheduled and retryable jobs.
-    depth: u64,
+    pub depth: u64,
     /// The most that may wait; null when there is no bound.
     max_depth: Option<i64>,
     #[serde(flatten)]
-    counts: Counts,
+    counts: StateCounts,
 }
 
-/// Counts the jobs of a queue. A tenant's header narrows it to its own jobs.
+/// StateCounts the jobs of a queue. A tenant's header narrows it to its own jobs.
 #[utoipa::path(
     get, path = "/ojs/v1/queues/{name}/stats", tag = "queues",
     security(("tenant" = ["viewer"])),
@@ -77,7 +83,7 @@ pub(crate) async fn queue_stats(State(app): State<Shared>, tenant: Tenant, Segme
     let paused = known.as_ref().is_some_and(|queue| queue.paused);
     let stats = QueueStats {
         queue: CountedBrief { name: name.clone(), paused, counts },
-        status: status(paused),
+        status: status(paused).to_owned(),
         stats: Depths {
             queue: name,
             depth: counts.depth(),
@@ -89,35 +95,39 @@ pub(crate) async fn queue_stats(State(app): State<Shared>, tenant: Tenant, Segme
     Ok(reply::ok(&stats))
 }
 
-async fn counted(app: &App, name: &str, tenant: Option<&str>) -> Result<(Option<Queue>, Counts), Failure> {
+async fn counted(
+    app: &App,
+    name: &str,
+    tenant: Option<&str>,
+) -> Result<(Option<Queue>, StateCounts), Failure> {
     let queues = &app.api.store.queues;
     let known = queues.queue(name).await?;
     let counted = queues.counts(&[name.to_owned()], tenant).await?;
-    Ok((known, Counts::of(name, &counted)))
+    Ok((known, StateCounts::of_queue(name, &counted)))
 }
 
 /// A queue as operators see it.
-#[derive(Serialize, ToSchema)]
-pub(super) struct QueueDetail {
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct QueueDetail {
     #[schema(example = "default")]
     name: String,
     /// active or paused.
     #[schema(example = "active")]
-    state: &'static str,
+    state: String,
     paused: bool,
-    counts: Counts,
+    counts: StateCounts,
     /// Available, scheduled and retryable jobs.
-    depth: u64,
+    pub depth: u64,
     /// The most that may wait; null when there is no bound.
-    max_depth: Option<i64>,
+    pub max_depth: Option<i64>,
     /// The settings of operators, as they were sent.
-    config: Map<String, Value>,
+    pub config: Map<String, Value>,
     /// The pool in which it shares workers.
     pool: Option<String>,
     /// Its weight there.
     weight: i64,
     /// RFC 3339; null for queues that were there from the beginning.
-    created_at: Option<String>,
+    pub created_at: Option<String>,
 }
 
 /// Shows all facts about a queue.
@@ -138,13 +148,13 @@ pub(crate) async fn queue_detail(
 }
 
 /// Returns a queue; an unused one is empty and has no settings.
-pub(super) fn detail(name: String, known: Option<Queue>, counts: Counts) -> QueueDetail {
+pub(super) fn detail(name: String, known: Option<Queue>, counts: StateCounts) -> QueueDetail {
     let paused = known.as_ref().is_some_and(|queue| queue.paused);
     let (config, pool, weight, max_depth, created_at) = known.map_or_else(
         || (Map::new(), None, 1, None, None),
         |queue| (queue.config, queue.pool, queue.weight, queue.limits.max_depth, queue.created_at),
     );
     let created_at = created_at.map(|at| at.to_rfc3339());
-    let (state, depth) = (status(paused), counts.depth());
+    let (state, depth) = (status(paused).to_owned(), counts.depth());
     QueueDetail { name, state, paused, counts, depth, max_depth, config, pool, weight, created_at }
 }

@@ -7,7 +7,7 @@ use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segment, Segments};
 use axum::extract::State;
 use turnstone_domain::schema::RegisteredSchema;
-use turnstone_ojs::Fields;
+use turnstone_ojs::request;
 
 /// Sets the mode of all versions of the schema of a job type.
 #[utoipa::path(
@@ -54,7 +54,8 @@ async fn change(
     version: Option<i64>,
     bytes: &[u8],
 ) -> Result<Vec<RegisteredSchema>, Failure> {
-    let mode = mode(&Fields::read(bytes)?.required_text("mode")?)?;
+    let SchemaMode { mode: word } = request::read(bytes)?;
+    let mode = mode(&word)?;
     let changed = app.api.store.schemas.set_mode(job_type, version, mode).await?;
     app.schemas.forget(job_type);
     if changed == 0 {

@@ -12,10 +12,11 @@ mod versions;
 
 use crate::reply::Failure;
 use crate::request::Segments;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnstone_domain::RawJson;
 use turnstone_domain::schema::RegisteredSchema;
+use turnstone_ojs::request::filled;
 use turnstone_ojs::{OjsError, schema_version};
 use utoipa::ToSchema;
 
@@ -106,10 +107,10 @@ struct NewArgsSchema {
 }
 
 /// A new mode.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"mode": "enforce"}))]
-#[expect(dead_code, reason = "described, never built")]
 struct SchemaMode {
     /// off, warn or enforce.
+    #[serde(deserialize_with = "filled")]
     mode: String,
 }

@@ -1,41 +1,21 @@
 //! `POST /ojs/v1/webhooks/subscriptions`: subscribes an address to events.
 
-use super::{Filter, SubscriptionReply, made_secret, wrapped};
+use super::made_secret;
 use crate::api::Shared;
 use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde_json::{Map, Value};
 use turnstone_domain::webhook::Webhook;
-use turnstone_ojs::read_new;
-use utoipa::ToSchema;
-
-/// A subscription to be made.
-#[derive(ToSchema)]
-#[schema(as = NewWebhookSubscription, example = json!({
-    "url": "https://example.com/hooks/ojs", "events": ["job.completed", "job.failed"], "filter": {"queues": ["mail"]}
-}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct New {
-    /// http or https, without credentials, at an address of the public internet unless the server allows others.
-    url: String,
-    /// Names, `*` and beginnings such as `job.*`.
-    events: Vec<String>,
-    filter: Option<Filter>,
-    metadata: Option<Map<String, Value>>,
-    /// Signs deliveries; made by the server when it is left out.
-    secret: Option<String>,
-    active: Option<bool>,
-}
+use turnstone_ojs::{NewSubscription, SubscriptionReply, read_new};
 
 /// Subscribes to events. Only this response contains the secret.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions", operation_id = "create_webhook", tag = "webhooks",
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs are delivered.")),
-    request_body = New,
+    request_body = NewSubscription,
     responses(
         (status = 201, description = "It is made.", body = SubscriptionReply),
         (status = 409, description = "The tenant has as many webhooks as it may have.", body = docs::ErrorReply),
@@ -49,15 +29,15 @@ pub(crate) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(
         tenant: tenant.into_name(),
         url: requested.url,
         events: requested.events,
-        filter: requested.filter,
-        metadata: requested.metadata,
+        filter: requested.filter.map(Into::into).unwrap_or_default(),
+        metadata: requested.metadata.unwrap_or_default(),
         secret: requested.secret.unwrap_or_else(|| made_secret(ids)),
         old_secret: None,
-        active: requested.active,
+        active: requested.active.unwrap_or(true),
         since: 0,
         created_at: now,
         updated_at: now,
     };
     app.api.store.webhooks.create_webhook(webhook.clone(), app.api.options.caps.webhooks).await?;
-    Ok(reply::json(StatusCode::CREATED, &wrapped(&webhook, true)))
+    Ok(reply::json(StatusCode::CREATED, &SubscriptionReply::of(&webhook, true)))
 }

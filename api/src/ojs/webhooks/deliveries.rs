@@ -1,36 +1,23 @@
 //! `GET /ojs/v1/webhooks/subscriptions/{id}/deliveries?state=&limit=&offset=`: deliveries and their outcomes.
 
-use super::{Delivery, find};
+use super::find;
 use crate::api::Shared;
+use crate::parts::ContinuedPosition;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use turnstone_domain::webhook::DeliveryState;
-use turnstone_ojs::delivery_to_json;
+use turnstone_ojs::DeliveryBody;
 use turnstone_store::Page;
 use utoipa::ToSchema;
-
-/// The position of the part in the list.
-#[derive(Serialize, ToSchema)]
-#[schema(as = WebhookDeliveriesPart)]
-pub(crate) struct DeliveriesPage {
-    total: u64,
-    limit: u32,
-    offset: u32,
-    has_more: bool,
-    /// To be sent as `after`, instead of `offset`, for the next part; null at the end.
-    next_after: Option<String>,
-}
 
 /// Deliveries, newest first.
 #[derive(Serialize, ToSchema)]
 #[schema(as = WebhookDeliveries)]
 pub(crate) struct Deliveries {
-    #[schema(value_type = Vec<Delivery>)]
-    deliveries: Vec<Map<String, Value>>,
-    pagination: DeliveriesPage,
+    deliveries: Vec<DeliveryBody>,
+    pagination: ContinuedPosition,
 }
 
 /// The deliveries of a subscription, newest first.
@@ -64,7 +51,7 @@ pub(crate) async fn deliveries(
     let next_after = found.last().filter(|_| has_more).map(|last| last.id.clone());
     let (limit, offset) = (page.limit, page.offset);
     Ok(reply::ok(&Deliveries {
-        deliveries: found.iter().map(delivery_to_json).collect(),
-        pagination: DeliveriesPage { total, limit, offset, has_more, next_after },
+        deliveries: found.into_iter().map(DeliveryBody::from).collect(),
+        pagination: ContinuedPosition { total, limit, offset, has_more, next_after },
     }))
 }

@@ -1,21 +1,18 @@
 //! `GET /ojs/v1/webhooks/subscriptions`: the subscriptions.
 
-use super::Subscription;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
 use serde::Serialize;
-use turnstone_domain::RawObject;
-use turnstone_ojs::subscription_to_json;
+use turnstone_ojs::SubscriptionBody;
 use utoipa::ToSchema;
 
 /// Subscriptions, oldest first.
 #[derive(Serialize, ToSchema)]
 #[schema(as = WebhookSubscriptions)]
 pub(crate) struct Subscriptions {
-    #[schema(value_type = Vec<Subscription>)]
-    subscriptions: Vec<RawObject>,
+    subscriptions: Vec<SubscriptionBody>,
     count: usize,
 }
 
@@ -28,7 +25,6 @@ pub(crate) struct Subscriptions {
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {
     let webhooks = app.api.store.webhooks.webhooks(tenant.name()).await?;
-    let subscriptions: Vec<RawObject> =
-        webhooks.iter().map(|webhook| subscription_to_json(webhook, false)).collect();
+    let subscriptions: Vec<_> = webhooks.iter().map(SubscriptionBody::from).collect();
     Ok(reply::ok(&Subscriptions { count: subscriptions.len(), subscriptions }))
 }

@@ -7,7 +7,7 @@ use crate::reply::{self, Answer};
 use crate::request::{Segments, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
-use turnstone_ojs::{OjsError, delivery_to_json};
+use turnstone_ojs::OjsError;
 
 /// Sends a delivery again, in any state, with all its attempts.
 #[utoipa::path(
@@ -27,9 +27,7 @@ pub(crate) async fn redeliver(
     let webhook = find(&app, &id, &tenant).await?;
     let found = app.api.store.webhooks.redeliver(&webhook.id, &delivery, app.api.clock.now()).await?;
     match found {
-        Some(found) => {
-            Ok(reply::json(StatusCode::ACCEPTED, &DeliveryReply { delivery: delivery_to_json(&found) }))
-        }
+        Some(found) => Ok(reply::json(StatusCode::ACCEPTED, &DeliveryReply { delivery: found.into() })),
         None => Err(OjsError::not_found("delivery", &delivery).into()),
     }
 }

@@ -1,33 +1,20 @@
 //! `POST /ojs/v1/webhooks/subscriptions/{id}/rotate-secret`: replaces the secret; the old one still signs for a while
 //! beside it.
 
-use super::{SubscriptionReply, made_secret, missing, wrapped};
+use super::{made_secret, missing};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::webhook::WebhookChange;
-use turnstone_ojs::Rotation;
-use utoipa::ToSchema;
-
-/// How the secret is replaced.
-#[derive(ToSchema)]
-#[schema(as = WebhookRotation)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct RotateSecretRequest {
-    /// The new secret; made by the server when it is left out.
-    secret: Option<String>,
-    /// How long the old one signs beside it, in seconds: a day by default.
-    #[schema(minimum = 0, maximum = 2_592_000)]
-    grace_seconds: Option<i64>,
-}
+use turnstone_ojs::{Rotation, SubscriptionReply, request};
 
 /// Replaces the secret. Only this response contains the new one.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/rotate-secret", tag = "webhooks",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
-    request_body = Option<RotateSecretRequest>,
+    request_body = Option<Rotation>,
     responses((status = 200, description = "The new secret signs.", body = SubscriptionReply)),
 )]
 pub(crate) async fn rotate_secret(
@@ -36,15 +23,15 @@ pub(crate) async fn rotate_secret(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    let Rotation { secret, grace_ms } = Rotation::read(&body)?;
-    let now = app.api.clock.now();
-    let secret = secret.unwrap_or_else(|| made_secret(app.api.ids.as_ref()));
+    let rotation: Rotation = request::read_if_any(&body)?;
+    let (now, grace_ms) = (app.api.clock.now(), rotation.grace_ms());
+    let secret = rotation.secret.unwrap_or_else(|| made_secret(app.api.ids.as_ref()));
     let change = WebhookChange { secret: Some((secret, now.plus_ms(grace_ms))), ..WebhookChange::default() };
     match app.api.store.webhooks.change_webhook(&id, tenant.name(), change, now).await? {
         Some(webhook) => {
-            let mut reply = wrapped(&webhook, true);
+            let mut reply = SubscriptionReply::of(&webhook, true);
             if let Some((_, until)) = webhook.old_secret {
-                reply.insert("old_secret_until", until.to_rfc3339());
+                reply.old_secret_until = Some(until.to_rfc3339());
             }
             Ok(reply::ok(&reply))
         }

@@ -1,10 +1,11 @@
 //! `GET /ojs/v1/webhooks/subscriptions/{id}`: one subscription.
 
-use super::{SubscriptionReply, find, wrapped};
+use super::find;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
+use turnstone_ojs::SubscriptionReply;
 
 /// One subscription, without its secret.
 #[utoipa::path(
@@ -15,5 +16,5 @@ use axum::extract::State;
 )]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let webhook = find(&app, &id, &tenant).await?;
-    Ok(reply::ok(&wrapped(&webhook, false)))
+    Ok(reply::ok(&SubscriptionReply::of(&webhook, false)))
 }

@@ -6,9 +6,9 @@ use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde_json::Value;
+use serde_json::json;
 use turnstone_domain::webhook::{Delivery, DeliveryState, NewDelivery};
-use turnstone_ojs::{OjsError, delivery_to_json, test_event};
+use turnstone_ojs::{CloudEvent, OjsError};
 
 /// Sends a test. Its outcome is among the deliveries.
 #[utoipa::path(
@@ -26,7 +26,7 @@ pub(crate) async fn test(State(app): State<Shared>, Segment(id): Segment, tenant
     }
     let (ids, now) = (app.api.ids.as_ref(), app.api.clock.now());
     let event_id = format!("test_{}", ids.next());
-    let body = Value::Object(test_event(&event_id, &webhook.id, now)).to_string();
+    let body = json!(CloudEvent::test(&event_id, &webhook.id, now)).to_string();
     let new = NewDelivery {
         id: format!("msg_{}", ids.next()),
         webhook_id: webhook.id,
@@ -50,5 +50,5 @@ pub(crate) async fn test(State(app): State<Shared>, Segment(id): Segment, tenant
         created_at: now,
         ended_at: None,
     };
-    Ok(reply::json(StatusCode::ACCEPTED, &DeliveryReply { delivery: delivery_to_json(&delivery) }))
+    Ok(reply::json(StatusCode::ACCEPTED, &DeliveryReply { delivery: delivery.into() }))
 }

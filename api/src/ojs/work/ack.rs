@@ -6,24 +6,24 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::JobId;
+use turnstone_domain::{JobId, RawJson};
 use turnstone_ojs::work::AckBody;
-use turnstone_ojs::{OjsError, job_to_json};
+use turnstone_ojs::{JobBody, OjsError, request};
 use turnstone_store::{Report, ReportedEnd};
 
 /// Completes an active job. Its result is durable when this returns.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/ack", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body = shapes::Ack,
+    request_body = AckBody,
     responses(
         (status = 200, description = "The job is completed.", body = shapes::Acknowledged),
         (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn ack(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
-    let body = AckBody::read(&body)?;
-    let job = body.job.clone().ok_or_else(|| OjsError::invalid_request("job_id", "is missing"))?;
+    let body: AckBody = request::read_if_any(&body)?;
+    let job = body.job_id.clone().ok_or_else(|| OjsError::invalid_request("job_id", "is missing"))?;
     complete(&app, job.into(), tenant, body).await
 }
 
@@ -32,7 +32,7 @@ pub(crate) async fn ack(State(app): State<Shared>, tenant: Tenant, JsonBytes(bod
     post, path = "/ojs/v1/jobs/{id}/ack", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body = shapes::Ack,
+    request_body = AckBody,
     responses(
         (status = 200, description = "The job is completed.", body = shapes::Acknowledged),
         (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
@@ -44,13 +44,13 @@ pub(crate) async fn ack_job(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    complete(&app, id.into(), tenant, AckBody::read(&body)?).await
+    complete(&app, id.into(), tenant, request::read_if_any(&body)?).await
 }
 
 async fn complete(app: &App, job: JobId, tenant: Tenant, body: AckBody) -> Answer {
-    let end = ReportedEnd::Done { result: body.result };
+    let end = ReportedEnd::Done { result: body.result.unwrap_or_else(RawJson::null) };
     let at = app.api.clock.now();
-    let report = Report { job: job.clone(), worker: body.worker, tenant: tenant.into_name(), end, at };
+    let report = Report { job: job.clone(), worker: body.worker_id, tenant: tenant.into_name(), end, at };
     let outcome = app.api.store.remote.report(report).await?;
     let job = outcome::done(outcome, &job, "cannot be acknowledged")?;
     Ok(reply::ok(&shapes::Acknowledged {
@@ -59,6 +59,6 @@ async fn complete(app: &App, job: JobId, tenant: Tenant, body: AckBody) -> Answe
         job_id: job.id.to_string(),
         state: job.state.as_str(),
         completed_at: job.ended_at.unwrap_or(at).to_rfc3339(),
-        job: job_to_json(&job),
+        job: JobBody::from(&*job),
     }))
 }

@@ -7,7 +7,7 @@ use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::{JobId, JobState};
-use turnstone_ojs::job_reply;
+use turnstone_ojs::JobReply;
 
 /// Activates a job that waits in `pending`.
 #[utoipa::path(
@@ -23,8 +23,6 @@ pub(crate) async fn activate(State(app): State<Shared>, Segment(id): Segment, te
     let (id, at) = (JobId(id), app.api.clock.now());
     let outcome = app.api.store.remote.activate(&id, tenant.name(), at).await?;
     let job = outcome::done(outcome, &id, "cannot be activated")?;
-    let mut reply = job_reply(&job);
-    reply.insert("activated_at", at.to_rfc3339());
-    reply.insert("previous_state", JobState::Pending.as_str());
-    Ok(reply::ok(&reply))
+    let (reply, activated_at) = (JobReply::from(&*job), at.to_rfc3339());
+    Ok(reply::ok(&shapes::Activated { reply, activated_at, previous_state: JobState::Pending }))
 }

@@ -6,12 +6,13 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
+use turnstone_ojs::work::BeatBody;
 
 /// Receives the state of a worker. A worker that drains gets no more jobs.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/beat", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body = shapes::Beat,
+    request_body = BeatBody,
     responses(
         (status = 200, description = "The beat is known.", body = shapes::Beaten),
         (status = 409, description = "One of Turnstone's own workers has this name.", body = docs::ErrorReply),

@@ -2,10 +2,11 @@
 
 use super::shapes;
 use crate::api::Shared;
+use crate::parts::bodies;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
-use turnstone_ojs::job_to_json;
+use turnstone_ojs::request;
 use turnstone_ojs::work::FetchBody;
 use turnstone_store::{ClaimRequest, DEFAULT_VISIBILITY_MS, JobKind};
 
@@ -14,21 +15,21 @@ use turnstone_store::{ClaimRequest, DEFAULT_VISIBILITY_MS, JobKind};
 #[utoipa::path(
     post, path = "/ojs/v1/workers/fetch", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body = shapes::Fetch,
+    request_body = FetchBody,
     responses((status = 200, description = "The jobs, each active and reserved.", body = shapes::Fetched)),
 )]
 pub(crate) async fn fetch(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
-    let requested = FetchBody::read(&body)?;
+    let requested: FetchBody = request::read(&body)?;
     let request = ClaimRequest {
         kind: JobKind::Plain,
+        limit: requested.most(),
         queues: requested.queues,
-        limit: requested.count,
-        worker_id: requested.worker.unwrap_or_default(),
-        lease_ms: requested.visibility_ms.unwrap_or(DEFAULT_VISIBILITY_MS),
+        worker_id: requested.worker_id.unwrap_or_default(),
+        lease_ms: requested.visibility_timeout_ms.unwrap_or(DEFAULT_VISIBILITY_MS),
         tenant: tenant.into_name(),
-        runtime_tags: requested.runtime_tags,
+        runtime_tags: requested.runtime.map(|runtime| runtime.tags.unwrap_or_default()),
         now: app.api.clock.now(),
     };
     let jobs = app.api.store.remote.fetch(request).await?;
-    Ok(reply::ok(&shapes::Fetched { jobs: jobs.iter().map(job_to_json).collect() }))
+    Ok(reply::ok(&shapes::Fetched { jobs: bodies(&jobs) }))
 }

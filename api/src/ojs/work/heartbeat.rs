@@ -7,15 +7,15 @@ use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
 use turnstone_domain::JobId;
-use turnstone_ojs::OjsError;
 use turnstone_ojs::work::BeatBody;
+use turnstone_ojs::{OjsError, request};
 use turnstone_store::{Directive, Heartbeat, StoreError, WorkerState};
 
 /// Renews the reservations of the named jobs, and returns the directive of the worker.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/heartbeat", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body = shapes::Beat,
+    request_body = BeatBody,
     responses(
         (status = 200, description = "What the worker is to do.", body = shapes::Heard),
         (status = 409, description = "One of Turnstone's own workers has this name.", body = docs::ErrorReply),
@@ -35,15 +35,16 @@ pub(super) async fn hear(
     tenant: Tenant,
     body: &[u8],
 ) -> Result<(shapes::Heard, WorkerState), Failure> {
-    let body = BeatBody::read(body)?;
+    let body: BeatBody = request::read(body)?;
+    let (jobs, busy) = body.jobs();
     let state = |takes_jobs| if takes_jobs { WorkerState::Running } else { WorkerState::Draining };
     let at = app.api.clock.now();
     let beat = Heartbeat {
-        worker: body.worker,
-        jobs: body.jobs.into_iter().map(JobId).collect(),
-        busy: body.busy,
+        worker: body.worker_id,
+        jobs: jobs.into_iter().map(JobId).collect(),
+        busy,
         state: body.takes_jobs.map(state),
-        visibility_ms: body.visibility_ms,
+        visibility_ms: body.visibility_timeout_ms,
         tenant: tenant.into_name(),
         at,
     };

@@ -8,22 +8,22 @@ use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::{JobId, JobState, Timestamp};
 use turnstone_ojs::work::NackBody;
-use turnstone_ojs::{OjsError, job_to_json};
+use turnstone_ojs::{JobBody, OjsError, request};
 use turnstone_store::{Report, ReportedEnd};
 
 /// Reports that an active job failed, or gives it back. Its retry policy decides what follows.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/nack", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body = shapes::Nack,
+    request_body = NackBody,
     responses(
         (status = 200, description = "The job is retryable, discarded, or available again.", body = shapes::Nacked),
         (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn nack(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
-    let body = NackBody::read(&body)?;
-    let job = body.job.clone().ok_or_else(|| OjsError::invalid_request("job_id", "is missing"))?;
+    let body: NackBody = request::read_if_any(&body)?;
+    let job = body.job_id.clone().ok_or_else(|| OjsError::invalid_request("job_id", "is missing"))?;
     fail(&app, job.into(), tenant, body).await
 }
 
@@ -32,7 +32,7 @@ pub(crate) async fn nack(State(app): State<Shared>, tenant: Tenant, JsonBytes(bo
     post, path = "/ojs/v1/jobs/{id}/nack", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body = shapes::Nack,
+    request_body = NackBody,
     responses(
         (status = 200, description = "The job is retryable, discarded, or available again.", body = shapes::Nacked),
         (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
@@ -44,13 +44,14 @@ pub(crate) async fn nack_job(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    fail(&app, id.into(), tenant, NackBody::read(&body)?).await
+    fail(&app, id.into(), tenant, request::read_if_any(&body)?).await
 }
 
 async fn fail(app: &App, job: JobId, tenant: Tenant, body: NackBody) -> Answer {
-    let end = body.error.map_or(ReportedEnd::Back, |error| ReportedEnd::Failed { error });
+    let worker = body.worker_id.clone();
+    let end = body.failure()?.map_or(ReportedEnd::Back, |error| ReportedEnd::Failed { error });
     let at = app.api.clock.now();
-    let report = Report { job: job.clone(), worker: body.worker, tenant: tenant.into_name(), end, at };
+    let report = Report { job: job.clone(), worker, tenant: tenant.into_name(), end, at };
     let outcome = app.api.store.remote.report(report).await?;
     let job = outcome::done(outcome, &job, "cannot be reported as failed")?;
     let (next_at, ended_at) = match job.state {
@@ -66,9 +67,9 @@ async fn fail(app: &App, job: JobId, tenant: Tenant, body: NackBody) -> Answer {
         attempt: job.attempt,
         max_attempts: job.retry.max_attempts.into(),
         next_attempt_at: next_at.map(Timestamp::to_rfc3339),
-        retry_delay_ms: job.retry_delay_ms.filter(|_| job.state == JobState::Retryable),
+        retry_delay_ms: (job.state == JobState::Retryable).then_some(job.retry_delay_ms),
         discarded_at: ended_at.clone(),
         completed_at: ended_at,
-        job: job_to_json(&job),
+        job: JobBody::from(&*job),
     }))
 }

@@ -14,9 +14,9 @@ use turnstone_ojs::work;
     put, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body = shapes::NewState,
+    request_body = work::StateBody,
     responses(
-        (status = 200, description = "It is kept.", body = shapes::SavedState),
+        (status = 200, description = "It is kept.", body = shapes::SavedStateReply),
         (status = 409, description = "The job has ended.", body = docs::ErrorReply),
     ),
 )]
@@ -34,9 +34,9 @@ pub(crate) async fn save_state(
     post, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body = shapes::NewState,
+    request_body = work::StateBody,
     responses(
-        (status = 200, description = "It is kept.", body = shapes::SavedState),
+        (status = 200, description = "It is kept.", body = shapes::SavedStateReply),
         (status = 409, description = "The job has ended.", body = docs::ErrorReply),
     ),
 )]

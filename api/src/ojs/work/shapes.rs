@@ -1,55 +1,15 @@
-//! The shapes of workers' requests and responses, for the OpenAPI document.
+//! The answers to workers.
 
-use crate::docs;
 use serde::Serialize;
-use serde_json::{Map, Value};
-use turnstone_domain::{RawJson, RawObject};
+use turnstone_domain::{JobState, RawJson};
+use turnstone_ojs::{JobBody, JobReply};
 use utoipa::ToSchema;
-
-/// The jobs that a worker requests.
-#[derive(ToSchema)]
-#[schema(as = FetchRequest, example = json!({"queues": ["mail", "default"], "count": 5, "worker_id": "mailer-1"}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(super) struct Fetch {
-    /// In order of preference; at least one.
-    queues: Vec<String>,
-    /// At most this many jobs; 1 when it is left out, never more than 1000.
-    count: Option<u32>,
-    worker_id: Option<String>,
-    /// How long the jobs are reserved unless they say so themselves.
-    visibility_timeout_ms: Option<u64>,
-    runtime: Option<Runtime>,
-}
-
-/// The tags that a worker's runtime offers: it gets only jobs that need no others.
-#[derive(ToSchema)]
-#[schema(as = FetchRuntime)]
-#[expect(dead_code, reason = "described, never built")]
-pub(super) struct Runtime {
-    name: Option<String>,
-    version: Option<String>,
-    tags: Option<Vec<String>>,
-}
 
 /// Jobs to be worked on, each active and reserved.
 #[derive(Serialize, ToSchema)]
 #[schema(as = FetchedJobs)]
 pub(super) struct Fetched {
-    #[schema(value_type = Vec<docs::Job>)]
-    pub(super) jobs: Vec<RawObject>,
-}
-
-/// The result of a job.
-#[derive(ToSchema)]
-#[schema(as = AckRequest, example = json!({"job_id": "0190a7b2-0000-7000-8000-000000000001", "result": {"sent": true}}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(super) struct Ack {
-    /// Needed where the path does not name the job.
-    job_id: Option<String>,
-    /// Any JSON.
-    result: Option<Value>,
-    /// Has to be the worker that fetched the job, when it is sent.
-    worker_id: Option<String>,
+    pub(super) jobs: Vec<JobBody>,
 }
 
 /// The job as the acknowledgement left it.
@@ -62,38 +22,7 @@ pub(super) struct Acknowledged {
     #[schema(example = "completed")]
     pub(super) state: &'static str,
     pub(super) completed_at: String,
-    #[schema(value_type = docs::Job)]
-    pub(super) job: RawObject,
-}
-
-/// A job failed, or is given back.
-#[derive(ToSchema)]
-#[schema(as = NackRequest, example = json!({"job_id": "0190a7b2-0000-7000-8000-000000000001",
-    "error": {"code": "smtp_error", "message": "The relay refused the message.", "retryable": true}}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(super) struct Nack {
-    /// Needed where the path does not name the job.
-    job_id: Option<String>,
-    /// Needed unless the job is given back.
-    error: Option<FailureReport>,
-    /// Gives the job back at once, as if it had not been fetched.
-    requeue: Option<bool>,
-    /// Has to be the worker that fetched the job, when it is sent.
-    worker_id: Option<String>,
-}
-
-/// Why it failed. One of code, message and type has to be there.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(super) struct FailureReport {
-    code: Option<String>,
-    message: Option<String>,
-    /// The class of the error, which `non_retryable_errors` may list.
-    #[schema(rename = "type")]
-    error_type: Option<String>,
-    /// `false` ends the job regardless of its retry policy.
-    retryable: Option<bool>,
-    details: Option<Map<String, Value>>,
+    pub(super) job: JobBody,
 }
 
 /// The job as the report left it.
@@ -110,31 +39,15 @@ pub(super) struct Nacked {
     /// When it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) next_attempt_at: Option<String>,
+    /// Of a retryable job: the delay after this failure; null when there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) retry_delay_ms: Option<i64>,
+    #[schema(value_type = Option<i64>)]
+    pub(super) retry_delay_ms: Option<Option<i64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) discarded_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) completed_at: Option<String>,
-    #[schema(value_type = docs::Job)]
-    pub(super) job: RawObject,
-}
-
-/// A heartbeat. Named jobs are reserved anew.
-#[derive(ToSchema)]
-#[schema(as = BeatRequest, example = json!({"worker_id": "mailer-1", "active_jobs": ["0190a7b2-0000-7000-8000-000000000001"]}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(super) struct Beat {
-    worker_id: String,
-    /// Ids of jobs, or their number.
-    active_jobs: Option<Value>,
-    active_job_ids: Option<Vec<String>>,
-    job_id: Option<String>,
-    /// How long the reservations last from now.
-    visibility_timeout_ms: Option<u64>,
-    /// running; or quiet, drain, draining, shutting_down, terminate, after which it gets no more jobs.
-    #[schema(example = "running")]
-    state: Option<String>,
+    pub(super) job: JobBody,
 }
 
 /// The directive of the worker.
@@ -175,28 +88,25 @@ pub(super) struct Health {
     pub(super) active_jobs: i64,
 }
 
-/// A state to be kept for the next attempt.
-#[derive(ToSchema)]
-#[schema(as = SaveState, example = json!({"state": {"page": 17}}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(super) struct NewState {
-    /// Any JSON, at most 1 MiB.
-    state: Value,
-}
-
 /// The saved state, and the same in `checkpoint` for clients that expect a wrapper.
 #[derive(Serialize, ToSchema)]
 #[schema(as = SavedState)]
-pub(super) struct SavedState {
+pub(super) struct SavedStateReply {
+    #[serde(flatten)]
+    pub(super) flat: ShownState,
+    pub(super) checkpoint: ShownState,
+}
+
+/// A saved state of a job.
+#[derive(Clone, Serialize, ToSchema)]
+#[schema(as = SavedCheckpoint)]
+pub(super) struct ShownState {
     pub(super) job_id: String,
     #[schema(value_type = Value)]
     pub(super) state: RawJson,
     /// 1 for the first save.
     pub(super) sequence: i64,
     pub(super) created_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Map<String, Value>)]
-    pub(super) checkpoint: Option<Box<SavedState>>,
 }
 
 /// The saved state was deleted.
@@ -205,20 +115,6 @@ pub(super) struct SavedState {
 pub(super) struct Forgotten {
     pub(super) job_id: String,
     pub(super) deleted: bool,
-}
-
-/// The progress of a job.
-#[derive(ToSchema)]
-#[schema(as = NewProgress, example = json!({"progress": 0.5, "message": "half of the pages"}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(super) struct NewProgress {
-    /// From 0 to 1; other values are clamped.
-    progress: f64,
-    message: Option<String>,
-    /// Any JSON.
-    data: Option<Value>,
-    /// A state to be saved with it.
-    checkpoint: Option<Value>,
 }
 
 /// The progress of a job; `null` when none was reported.
@@ -236,15 +132,12 @@ pub(super) struct Progress {
 }
 
 /// A job that may continue.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = ActivatedJob)]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct Activated {
-    job: docs::Job,
-    id: String,
-    #[schema(example = "available")]
-    state: String,
-    activated_at: String,
-    #[schema(example = "pending")]
-    previous_state: String,
+    #[serde(flatten)]
+    pub(super) reply: JobReply,
+    pub(super) activated_at: String,
+    #[schema(value_type = String, example = "pending")]
+    pub(super) previous_state: JobState,
 }

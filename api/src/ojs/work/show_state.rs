@@ -16,7 +16,7 @@ use turnstone_ojs::OjsError;
     security(("tenant" = ["viewer"]), ("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
-        (status = 200, description = "What is kept.", body = shapes::SavedState),
+        (status = 200, description = "What is kept.", body = shapes::SavedStateReply),
         (status = 404, description = "Nothing is kept, or there is no such job.", body = docs::ErrorReply),
     ),
 )]
@@ -30,15 +30,13 @@ pub(crate) async fn show_state(State(app): State<Shared>, Segment(id): Segment, 
 }
 
 /// Returns a saved state as clients see it.
-pub(super) fn shown(job: &JobId, saved: &SavedState) -> Result<shapes::SavedState, Failure> {
+pub(super) fn shown(job: &JobId, saved: &SavedState) -> Result<shapes::SavedStateReply, Failure> {
     let unreadable = |_| OjsError::internal("The saved state cannot be read by this version.");
-    let state = RawJson::from_text(saved.state.clone()).map_err(unreadable)?;
-    let shown = |checkpoint| shapes::SavedState {
+    let flat = shapes::ShownState {
         job_id: job.to_string(),
-        state: state.clone(),
+        state: RawJson::from_text(saved.state.clone()).map_err(unreadable)?,
         sequence: saved.sequence,
         created_at: saved.at.to_rfc3339(),
-        checkpoint,
     };
-    Ok(shown(Some(Box::new(shown(None)))))
+    Ok(shapes::SavedStateReply { checkpoint: flat.clone(), flat })
 }

@@ -16,7 +16,7 @@ use turnstone_store::NewProgress;
     put, path = "/ojs/v1/jobs/{id}/progress", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body = shapes::NewProgress,
+    request_body = ProgressBody,
     responses((status = 200, description = "How far it is.", body = shapes::Progress)),
 )]
 pub(crate) async fn tell_progress(
@@ -28,10 +28,10 @@ pub(crate) async fn tell_progress(
     let body = ProgressBody::read(&body)?;
     let (job_id, at) = (JobId(id), app.api.clock.now());
     let reported = NewProgress {
-        millionths: body.millionths,
+        millionths: body.millionths(),
         message: body.message,
         data: body.data.map(RawJson::into_text),
-        state: body.state.map(RawJson::into_text),
+        state: body.checkpoint.map(RawJson::into_text),
     };
     match app.api.store.remote.tell_progress(&job_id, tenant.name(), reported, at).await? {
         Some(progress) => Ok(reply::ok(&show_progress::shown(&job_id, progress)?)),

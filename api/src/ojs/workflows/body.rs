@@ -1,79 +1,88 @@
 //! A workflow in responses.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use turnstone_domain::JobState;
 use turnstone_domain::workflow::{StepRole, WorkflowKind, WorkflowState};
 use turnstone_ojs::OjsError;
 use turnstone_store::{Workflow, WorkflowStep};
 use utoipa::ToSchema;
 
 /// A workflow. Chains and graphs count their `steps`, groups and batches their `jobs`.
-#[derive(Clone, Serialize, ToSchema)]
-pub(super) struct WorkflowBody {
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+pub struct WorkflowBody {
     /// UUIDv7.
-    id: String,
+    pub id: String,
     /// chain, group, batch or graph.
     #[serde(rename = "type")]
     #[schema(example = "chain")]
-    kind: &'static str,
+    pub kind: String,
+    /// The client's name for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
+    pub name: Option<String>,
     /// running, completed, failed or cancelled.
     #[schema(example = "running")]
-    state: &'static str,
+    pub state: String,
     /// RFC 3339, UTC.
-    created_at: String,
+    pub created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     completed_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cancelled_at: Option<String>,
+    /// Of a chain or a graph: its steps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    steps_total: Option<i64>,
+    pub steps_total: Option<i64>,
     /// How many succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    steps_completed: Option<i64>,
+    pub steps_completed: Option<i64>,
+    /// Of a group or a batch: its jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    jobs_total: Option<i64>,
+    pub jobs_total: Option<i64>,
     /// How many succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    jobs_completed: Option<i64>,
+    pub jobs_completed: Option<i64>,
     /// Members that ended in another way.
     failed: i64,
+    /// The steps of a chain or a graph.
     #[serde(skip_serializing_if = "Option::is_none")]
-    steps: Option<Vec<StepBody>>,
+    pub steps: Option<Vec<StepBody>>,
+    /// The jobs of a group or a batch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    jobs: Option<Vec<StepBody>>,
+    pub jobs: Option<Vec<StepBody>>,
     /// The callbacks of a batch, enqueued when its members have ended: on_complete, on_success, on_failure.
     #[serde(skip_serializing_if = "Option::is_none")]
-    callbacks: Option<BTreeMap<&'static str, StepBody>>,
+    pub callbacks: Option<BTreeMap<String, StepBody>>,
 }
 
 /// A member of a workflow, or a callback.
-#[derive(Clone, Serialize, ToSchema)]
-pub(super) struct StepBody {
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+pub struct StepBody {
     /// How the client calls it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    job_id: String,
+    pub id: Option<String>,
+    /// Its job.
+    pub job_id: String,
     /// The type of its job.
     #[serde(rename = "type")]
-    job_type: String,
+    pub job_type: String,
     /// waiting, enqueued, succeeded, failed or skipped.
-    state: &'static str,
+    pub state: String,
     /// The state of its job, once it is enqueued.
     #[serde(skip_serializing_if = "Option::is_none")]
-    job_state: Option<&'static str>,
+    #[schema(value_type = Option<String>)]
+    pub job_state: Option<JobState>,
     /// The steps it waits for, by their ids, or by their positions when they have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     depends_on: Option<Vec<String>>,
 }
 
 /// A workflow, and the same in `workflow` for clients that expect a wrapper.
-#[derive(Serialize, ToSchema)]
-pub(super) struct WorkflowReply {
-    workflow: WorkflowBody,
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct WorkflowReply {
+    /// The workflow.
+    pub workflow: WorkflowBody,
     #[serde(flatten)]
     flat: WorkflowBody,
 }
@@ -97,9 +106,9 @@ impl WorkflowBody {
         let (jobs_total, jobs_completed) = counts(!workflow.kind.fails_at_once());
         Self {
             id: workflow.id.clone(),
-            kind: workflow.kind.as_str(),
+            kind: workflow.kind.as_str().to_owned(),
             name: workflow.name.clone(),
-            state: workflow.state.as_str(),
+            state: workflow.state.as_str().to_owned(),
             created_at: workflow.created_at.to_rfc3339(),
             completed_at: ended(WorkflowState::Completed),
             failed_at: ended(WorkflowState::Failed),
@@ -125,8 +134,9 @@ impl WorkflowBody {
         }
         if kind == WorkflowKind::Batch {
             let callbacks = steps.iter().filter(|step| step.role != StepRole::Member);
-            self.callbacks =
-                Some(callbacks.map(|step| (step.role.as_str(), StepBody::of(step, &[]))).collect());
+            self.callbacks = Some(
+                callbacks.map(|step| (step.role.as_str().to_owned(), StepBody::of(step, &[]))).collect(),
+            );
         }
         self
     }
@@ -143,8 +153,8 @@ impl StepBody {
             id: step.name.clone(),
             job_id: step.job_id.0.clone(),
             job_type: step.job_type.clone(),
-            state: step.state.as_str(),
-            job_state: step.job_state.map(|state| state.as_str()),
+            state: step.state.as_str().to_owned(),
+            job_state: step.job_state,
             depends_on: member.then(|| step.needs.iter().map(name).collect()),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::body::WorkflowBody;
 use crate::api::Shared;
+use crate::parts::ContinuedPosition;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant, unknown_place};
 use axum::extract::State;
@@ -14,18 +15,7 @@ use utoipa::ToSchema;
 #[derive(Serialize, ToSchema)]
 pub(super) struct WorkflowList {
     workflows: Vec<WorkflowBody>,
-    pagination: WorkflowPagination,
-}
-
-/// The position of this part in the list.
-#[derive(Serialize, ToSchema)]
-pub(super) struct WorkflowPagination {
-    total: u64,
-    limit: u32,
-    offset: u32,
-    has_more: bool,
-    /// To be sent as `after`, instead of `offset`, for the next part; null at the end.
-    next_after: Option<String>,
+    pagination: ContinuedPosition,
 }
 
 /// Workflows, newest first.
@@ -62,6 +52,6 @@ pub(super) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
     found.truncate(limit as usize);
     let next_after = found.last().filter(|_| has_more).map(|last| last.id.clone());
     let workflows = found.iter().map(WorkflowBody::of).collect();
-    let pagination = WorkflowPagination { total, limit, offset, has_more, next_after };
+    let pagination = ContinuedPosition { total, limit, offset, has_more, next_after };
     Ok(reply::ok(&WorkflowList { workflows, pagination }))
 }

@@ -1,6 +1,6 @@
 //! Workflows: chains, groups, batches and graphs (OJS workflows §3 to §6).
 
-mod body;
+pub(super) mod body;
 mod cancel;
 mod create;
 mod list;

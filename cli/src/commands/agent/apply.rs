@@ -4,10 +4,11 @@ use super::ApplyArgs;
 use super::problem::FoundProblem;
 use crate::commands::{Session, several};
 use crate::failure::Failure;
-use crate::output::{Format, Output, table, text};
+use crate::output::{Format, Output, text};
 use serde_json::{Value, json};
 use std::io;
 use std::process::ExitCode;
+use turnstone_api::answers::{RegisteredAgent, Remark};
 use turnstone_specs::agent_spec;
 
 /// Sends the files one after the other. A refused file does not keep the others out.
@@ -75,8 +76,10 @@ fn registry(file: &str) -> Result<Value, Failure> {
 
 /// Prints why a document was refused: each problem once.
 fn tell(name: &str, failure: Failure, outcome: &mut several::Outcome, output: &Output) -> anyhow::Result<()> {
-    let details = failure.refusal.as_ref().map(|refusal| &refusal.details["problems"]);
-    let problems = FoundProblem::of_list(name, details.unwrap_or(&Value::Null));
+    let listed = failure.refusal.as_ref().map(|refusal| refusal.details["problems"].clone());
+    let listed: Vec<Remark> =
+        listed.and_then(|listed| serde_json::from_value(listed).ok()).unwrap_or_default();
+    let problems: Vec<_> = listed.iter().map(|remark| FoundProblem::remarked(name, remark)).collect();
     problems.iter().try_for_each(|problem| problem.print(output))?;
     let errors = problems.iter().filter(|problem| problem.severity == "error").count();
     let message = match errors {
@@ -87,19 +90,17 @@ fn tell(name: &str, failure: Failure, outcome: &mut several::Outcome, output: &O
     Ok(outcome.failed(name, Failure { message, ..failure })?)
 }
 
-fn show(file: &str, answer: &Value, output: &Output) -> io::Result<()> {
-    let agent = text::line(&table::plain(&answer["name"]));
+fn show(file: &str, answer: &RegisteredAgent, output: &Output) -> io::Result<()> {
+    let agent = text::line(&answer.name);
     match output.format {
         Format::Json => output.ndjson(answer),
         Format::Ids => output.line(&agent),
         Format::Table => {
-            FoundProblem::of_list(file, &answer["warnings"])
-                .iter()
-                .try_for_each(|problem| problem.print(output))?;
-            let what = if answer["changed"] == false {
-                "is registered already and unchanged"
-            } else {
-                "is registered"
+            let warnings = answer.warnings.iter().map(|remark| FoundProblem::remarked(file, remark));
+            warnings.into_iter().try_for_each(|problem| problem.print(output))?;
+            let what = match answer.changed {
+                true => "is registered",
+                false => "is registered already and unchanged",
             };
             output.line(&format!("{file}: agent {agent} {what}"))
         }

@@ -3,6 +3,7 @@
 use crate::commands::{Session, several};
 use crate::output::{Format, text};
 use clap::Args;
+use serde_json::Value;
 use std::process::ExitCode;
 
 /// `turnstone agent delete`.
@@ -26,7 +27,7 @@ pub async fn run(args: DeleteArgs, session: &Session) -> anyhow::Result<ExitCode
         if args.allow_unresolved { &[("allow_unresolved", "1".to_owned())] } else { &[] };
     let mut outcome = several::Outcome::new(output);
     for name in several::ids(args.names)? {
-        match client.delete_some(&["agents", &name], query).await {
+        match client.delete_some::<Value>(&["agents", &name], query).await {
             Ok(answer) => match output.format {
                 Format::Json => output.ndjson(&answer)?,
                 Format::Ids => output.line(&text::line(&name))?,

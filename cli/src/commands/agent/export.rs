@@ -3,6 +3,7 @@
 use crate::commands::Session;
 use crate::output::text;
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 use std::process::ExitCode;
 
 /// `turnstone agent export`.
@@ -29,7 +30,7 @@ enum Form {
 pub async fn run(args: &ExportArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let Form::AgentSpec = args.format;
     let query = [("format", "agent-spec".to_owned())];
-    let document = session.client()?.get(&["agents", &args.name], &query).await?;
+    let document: Value = session.client()?.get(&["agents", &args.name], &query).await?;
     session.output.line(&text::block(&serde_json::to_string_pretty(&document)?))?;
     Ok(ExitCode::SUCCESS)
 }

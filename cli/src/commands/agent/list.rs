@@ -1,15 +1,15 @@
 //! `turnstone agent list`: the registered agents.
 
-use crate::client::elements;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
 use std::process::ExitCode;
+use turnstone_api::answers::ListedAgent;
 
-const COLUMNS: &[Column] = &[
-    column("NAME", |agent| plain(&agent["name"])),
-    column("FORMAT", |agent| plain(&agent["format"])),
-    column("DESCRIPTION", |agent| plain(&agent["description"])),
-    column("UPDATED", |agent| time(&agent["updated_at"])),
+const COLUMNS: &[Column<ListedAgent>] = &[
+    column("NAME", |agent| plain(&agent.name)),
+    column("FORMAT", |agent| plain(&agent.format)),
+    column("DESCRIPTION", |agent| plain(&agent.description)),
+    column("UPDATED", |agent| time(&agent.updated_at)),
 ];
 
 /// Prints the list.
@@ -17,7 +17,7 @@ const COLUMNS: &[Column] = &[
 /// # Errors
 /// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
-    let agents = elements(session.client()?.get(&["agents"], &[]).await?, "agents");
-    session.output.list(&agents, "name", COLUMNS)?;
+    let agents: Vec<ListedAgent> = session.client()?.get(&["agents"], &[]).await?;
+    session.output.list(&agents, |agent| &agent.name, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,8 +3,8 @@
 use super::reach::Missing;
 use crate::output::{Output, text};
 use serde::Serialize;
-use serde_json::Value;
 use std::fmt;
+use turnstone_api::answers::Remark;
 use turnstone_specs::{Problem, Severity};
 
 /// A problem of an agent file.
@@ -62,23 +62,18 @@ impl FoundProblem {
         }
     }
 
-    /// Reads problems as the server lists them.
+    /// Returns a problem that the server found.
     #[must_use]
-    pub fn of_list(file: &str, problems: &Value) -> Vec<Self> {
-        let word = |problem: &Value, name: &str, otherwise: &str| {
-            problem[name].as_str().unwrap_or(otherwise).to_owned()
-        };
-        let problems = problems.as_array().into_iter().flatten();
-        problems
-            .map(|problem| Self {
-                file: file.to_owned(),
-                line: problem["line"].as_u64().unwrap_or_default(),
-                column: problem["column"].as_u64().unwrap_or_default(),
-                rule: word(problem, "rule", "?"),
-                severity: word(problem, "severity", "error").to_ascii_lowercase(),
-                message: word(problem, "message", ""),
-            })
-            .collect()
+    pub fn remarked(file: &str, remark: &Remark) -> Self {
+        let Remark { line, column, rule, severity, message } = remark;
+        Self {
+            file: file.to_owned(),
+            line: (*line).into(),
+            column: (*column).into(),
+            rule: rule.clone(),
+            severity: severity.to_ascii_lowercase(),
+            message: message.clone(),
+        }
     }
 
     /// Prints the problem in colour where colours are wanted.
@@ -107,19 +102,15 @@ impl fmt::Display for FoundProblem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_problem_reads_as_compilers_write_it() {
-        let list =
-            json!([{ "line": 3, "column": 5, "rule": "OAS-12", "severity": "Error", "message": "No." }]);
-        let problems = FoundProblem::of_list("a.yaml", &list);
-        assert_eq!(
-            problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            ["a.yaml:3:5: error[OAS-12] No."]
-        );
-        let list = json!([{ "rule": "YAML", "severity": "warning", "message": "Odd." }]);
-        assert_eq!(FoundProblem::of_list("a.yaml", &list)[0].to_string(), "a.yaml: warning[YAML] Odd.");
-        assert_eq!(FoundProblem::of_list("a.yaml", &Value::Null), []);
+        let said = |line: u32, severity: &str| {
+            let (rule, message) = ("OAS-12".to_owned(), "No.".to_owned());
+            let remark = Remark { line, column: 5, rule, severity: severity.to_owned(), message };
+            FoundProblem::remarked("a.yaml", &remark).to_string()
+        };
+        assert_eq!(said(3, "Error"), "a.yaml:3:5: error[OAS-12] No.");
+        assert_eq!(said(0, "warning"), "a.yaml: warning[OAS-12] No.");
     }
 }

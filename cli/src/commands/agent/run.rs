@@ -1,8 +1,9 @@
 //! `turnstone agent run`: one conversation with an agent at the prompt.
 
-use crate::client::{Client, unwrapped};
+use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::job::question::Question;
+use crate::commands::job::watch;
 use crate::failure::{Exit, Failure};
 use crate::output::table::plain;
 use crate::output::{Format, Output, text};
@@ -14,6 +15,9 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::thread;
 use tokio::sync::oneshot;
+use turnstone_api::answers::{AnswerTaken, Cost, State};
+use turnstone_domain::JobState;
+use turnstone_ojs::{JobBody, JobReply};
 
 /// The type of the job that carries the text.
 const JOB_TYPE: &str = "agent.run";
@@ -66,17 +70,17 @@ pub async fn run(args: RunArgs, session: &Session) -> anyhow::Result<ExitCode> {
     if let Some(user) = args.user {
         job["meta"]["user"] = json!({"id": user});
     }
-    let job = unwrapped(client.post(&["ojs", "v1", "jobs"], &job).await?, "job");
-    let id = job["id"].as_str().context("the server's answer has no job id")?;
-    let engagement = job["ext_agent_engagement_id"].as_str().context("the job has no engagement")?;
+    let JobReply { job: JobBody { id, engagement_id, .. }, .. } =
+        client.post(&["ojs", "v1", "jobs"], &job).await?;
+    let engagement = engagement_id.context("the job has no engagement")?;
     output.detail(&format!("job {id}, engagement {engagement}"));
-    let printed = converse(engagement, &client, output).await?;
-    let job = unwrapped(client.get(&["ojs", "v1", "jobs", id], &[]).await?, "job");
+    let printed = converse(&engagement, &client, output).await?;
+    let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", &id], &[]).await?;
     conclude(&job, &printed, output)?;
     if output.format == Format::Table {
-        output.remark(&cost(engagement, &client).await?);
+        output.remark(&cost(&engagement, &client).await?);
     }
-    Ok(if job["state"] == "completed" { ExitCode::SUCCESS } else { Exit::Failed.into() })
+    Ok(if job.state == JobState::Completed { ExitCode::SUCCESS } else { Exit::Failed.into() })
 }
 
 /// Follows the engagement to its end, and answers its questions; returns the part of the last answer that was printed.
@@ -109,16 +113,16 @@ async fn converse(engagement: &str, client: &Client, output: Output) -> anyhow::
         if !stopped.await? {
             return Ok(printed);
         }
-        let state = client.get(&["engagements", engagement], &[]).await?;
+        let state: State = client.get(&["engagements", engagement], &[]).await?;
         // A question that was answered elsewhere meanwhile is not asked again.
-        if let Some(question) = Question::read(engagement, &state["awaiting"]) {
+        if let Some(question) = Question::of(&state) {
             if !printed.text.is_empty() && output.format == Format::Table {
                 output.line("")?;
                 printed = Printed::default();
             }
             let answers = prompt(&question).await?;
             let said = json!({"answers": answers, "call_id": question.call_id()});
-            client.post(&["engagements", engagement, "answer"], &said).await?;
+            client.post::<AnswerTaken>(&["engagements", engagement, "answer"], &said).await?;
         }
     }
 }
@@ -156,17 +160,14 @@ async fn line() -> Option<String> {
 }
 
 /// Prints what is not printed yet: the result, or the error.
-fn conclude(job: &Value, printed: &Printed, output: Output) -> io::Result<()> {
+fn conclude(job: &JobBody, printed: &Printed, output: Output) -> io::Result<()> {
     match output.format {
         Format::Json => return output.json(job),
-        Format::Ids => return output.line(&text::line(&plain(&job["ext_agent_engagement_id"]))),
+        Format::Ids => return output.line(&text::line(&plain(&job.engagement_id))),
         Format::Table => {}
     }
-    let result = match &job["result"] {
-        Value::Null => String::new(),
-        Value::String(words) => text::block(words).into_owned(),
-        other => text::json(&serde_json::to_string_pretty(other).unwrap_or_default()).into_owned(),
-    };
+    let result = job.result.as_ref().filter(|result| !result.is_null());
+    let result = result.map(watch::result).unwrap_or_default();
     let said_already = !result.is_empty() && printed.text.trim() == result.trim();
     if !printed.text.is_empty() {
         output.line("")?;
@@ -174,18 +175,17 @@ fn conclude(job: &Value, printed: &Printed, output: Output) -> io::Result<()> {
     if !said_already && !result.is_empty() {
         output.line(&result)?;
     }
-    if job["state"] != "completed" {
-        let (code, message) = (plain(&job["error"]["code"]), plain(&job["error"]["message"]));
-        output.remark(&format!("the run is {}: {code} {message}", plain(&job["state"])));
+    if job.state != JobState::Completed {
+        let why = job.error.as_ref().map(|error| format!("{} {}", error.code, error.message));
+        output.remark(&format!("the run is {}: {}", job.state, why.unwrap_or_default()));
     }
     Ok(())
 }
 
 /// Returns the cost of the engagement in words.
 async fn cost(engagement: &str, client: &Client) -> Result<String, Failure> {
-    let cost = client.get(&["engagements", engagement, "cost"], &[]).await?;
-    let (tokens, money) = (plain(&cost["tokens"]["used"]), plain(&cost["cost"]["used"]));
-    Ok(format!("{tokens} tokens, cost {money}; engagement {engagement}"))
+    let Cost { tokens, cost, .. } = client.get(&["engagements", engagement, "cost"], &[]).await?;
+    Ok(format!("{} tokens, cost {}; engagement {engagement}", tokens.used, cost.used))
 }
 
 #[cfg(test)]

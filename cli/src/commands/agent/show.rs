@@ -3,7 +3,7 @@
 use crate::commands::Session;
 use crate::failure::Failure;
 use crate::output::{Format, text};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// The form of the document.
@@ -25,7 +25,7 @@ pub enum ShownAs {
 pub async fn run(name: &str, form: ShownAs, session: &Session) -> anyhow::Result<ExitCode> {
     if form != ShownAs::Document {
         let query = [("format", "agent-spec".to_owned())];
-        let document = session.client()?.get(&["agents", name], &query).await?.to_string();
+        let document = session.client()?.get::<Value>(&["agents", name], &query).await?.to_string();
         let lines = match form {
             ShownAs::Svg => super::svg::drawing(&document),
             ShownAs::Tree | ShownAs::Document => super::tree::lines(&document, None),

@@ -6,10 +6,10 @@ mod verify;
 
 use super::Session;
 use clap::{Args, Subcommand};
-use serde::Deserialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use turnstone_domain::audit::{AuditEntry, AuditHead};
+use turnstone_api::answers::ChainPart;
+use turnstone_domain::audit::AuditHead;
 
 /// `turnstone audit`.
 #[derive(Debug, Subcommand)]
@@ -55,13 +55,6 @@ pub struct ExportArgs {
     pub after: i64,
 }
 
-/// A part of the server's chain.
-#[derive(Deserialize)]
-struct ChainPart {
-    entries: Vec<AuditEntry>,
-    head: AuditHead,
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -76,8 +69,7 @@ pub async fn run(command: AuditCommand, session: &Session) -> anyhow::Result<Exi
 
 /// Reads the entries after a number.
 async fn part(session: &Session, after: i64) -> anyhow::Result<ChainPart> {
-    let answer = session.client()?.get(&["audit", "chain"], &[("after", after.to_string())]).await?;
-    Ok(serde_json::from_value(answer)?)
+    Ok(session.client()?.get(&["audit", "chain"], &[("after", after.to_string())]).await?)
 }
 
 /// Reads `SEQ:HASH`.

@@ -2,14 +2,14 @@
 
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};
-use serde_json::Value;
 use std::process::ExitCode;
+use turnstone_api::answers::{Breaker, Breakers};
 
-const COLUMNS: &[Column] = &[
-    column("BREAKER", |breaker| plain(&breaker["name"])),
-    column("STATE", |breaker| plain(&breaker["state"])),
-    column("FAILURES", |breaker| plain(&breaker["failures"])),
-    column("OPEN UNTIL", |breaker| plain(&breaker["open_until"])),
+const COLUMNS: &[Column<Breaker>] = &[
+    column("BREAKER", |breaker| plain(&breaker.name)),
+    column("STATE", |breaker| plain(&breaker.state)),
+    column("FAILURES", |breaker| plain(&breaker.failures)),
+    column("OPEN UNTIL", |breaker| plain(&breaker.open_until)),
 ];
 
 /// Prints the list.
@@ -17,11 +17,7 @@ const COLUMNS: &[Column] = &[
 /// # Errors
 /// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
-    let mut answer = session.client()?.get(&["breakers"], &[]).await?;
-    let breakers = match answer["breakers"].take() {
-        Value::Array(breakers) => breakers,
-        _ => Vec::new(),
-    };
-    session.output.list(&breakers, "name", COLUMNS)?;
+    let Breakers { breakers } = session.client()?.get(&["breakers"], &[]).await?;
+    session.output.list(&breakers, |breaker| &breaker.name, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

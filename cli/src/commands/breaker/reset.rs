@@ -2,6 +2,7 @@
 
 use crate::commands::{Session, several};
 use crate::output::{Format, text};
+use serde_json::Value;
 use std::process::ExitCode;
 
 /// Closes breakers one after the other. A closed or unknown breaker does not keep the others.
@@ -12,7 +13,7 @@ pub async fn run(names: Vec<String>, session: &Session) -> anyhow::Result<ExitCo
     let (client, output) = (session.client()?, session.output);
     let mut outcome = several::Outcome::new(output);
     for name in several::ids(names)? {
-        match client.delete(&["breakers", &name]).await {
+        match client.delete::<Value>(&["breakers", &name]).await {
             Ok(answer) => match output.format {
                 Format::Json => output.ndjson(&answer)?,
                 Format::Ids => output.line(&text::line(&name))?,

@@ -52,7 +52,7 @@ pub async fn raise(args: &RaiseArgs, session: &Session) -> anyhow::Result<ExitCo
     let client = session.client()?;
     if let Some(given) = &args.engagement {
         let id = &client.whole_id(Named::Engagement, given).await?;
-        let budget = client.patch(&["engagements", id, "budget"], &json!({ "raise": by })).await?;
+        let budget: Value = client.patch(&["engagements", id, "budget"], &json!({ "raise": by })).await?;
         let output = &session.output;
         match output.format {
             Format::Json => output.json(&budget)?,
@@ -64,7 +64,7 @@ pub async fn raise(args: &RaiseArgs, session: &Session) -> anyhow::Result<ExitCo
         return Ok(ExitCode::SUCCESS);
     }
     let name = args.name.as_deref().unwrap_or_default();
-    let budget = client.post(&["budgets", name, "raise"], &Value::Object(by)).await?;
+    let budget = client.post(&["budgets", name, "raise"], &by).await?;
     super::show::print(&budget, session)
 }
 
@@ -75,7 +75,7 @@ pub async fn raise(args: &RaiseArgs, session: &Session) -> anyhow::Result<ExitCo
 pub async fn delete(names: &[String], session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, &session.output);
     for name in names {
-        let answer = client.delete(&["budgets", name]).await?;
+        let answer: Value = client.delete(&["budgets", name]).await?;
         match output.format {
             Format::Json => output.json(&answer)?,
             Format::Ids => output.line(&text::line(name))?,

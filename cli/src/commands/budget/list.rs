@@ -2,48 +2,47 @@
 
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};
-use serde_json::Value;
 use std::process::ExitCode;
+use turnstone_api::answers::{BudgetList, BudgetView};
 
-const COLUMNS: &[Column] = &[
-    column("BUDGET", |budget| plain(&budget["name"])),
-    column("TOKENS", |budget| used(budget, "tokens")),
-    column("COST", |budget| used(budget, "cost")),
+const COLUMNS: &[Column<BudgetView>] = &[
+    column("BUDGET", |budget| plain(&budget.name)),
+    column("TOKENS", tokens),
+    column("COST", cost),
     column("PER", period),
-    column("WHEN EXCEEDED", |budget| {
-        if budget["on_exceed"].is_null() { "retry".to_owned() } else { plain(&budget["on_exceed"]) }
-    }),
-    column("WAITING", waiting),
+    column("WHEN EXCEEDED", |budget| plain(&budget.on_exceed.unwrap_or_default())),
+    column("WAITING", |budget| budget.rows.iter().map(|row| row.waiting).sum::<u64>().to_string()),
 ];
 
-/// Returns the most relevant row: today's if there is one, else the one for all time.
-fn newest(budget: &Value) -> &Value {
-    &budget["rows"][0]
+/// Returns true if an unspent budget is one per day.
+fn is_daily(budget: &BudgetView) -> bool {
+    budget.limits.tokens_per_day.is_some() || budget.limits.cost_per_day.is_some()
 }
 
-/// Returns true if an unspent budget is one per day.
-fn is_daily(budget: &Value) -> bool {
-    ["tokens_per_day", "cost_per_day"].iter().any(|limit| !budget["limits"][limit].is_null())
+/// Returns the spent tokens of the most relevant row: today's if there is one, else the one for all time.
+fn tokens(budget: &BudgetView) -> String {
+    match budget.rows.first() {
+        Some(row) => spent(&plain(&row.tokens.used), &plain(&row.tokens.limit), &plain(&row.tokens.reserved)),
+        None => unspent(budget, &plain(&budget.limits.tokens_per_day), &plain(&budget.limits.tokens)),
+    }
+}
+
+/// Returns the money of the same row.
+fn cost(budget: &BudgetView) -> String {
+    match budget.rows.first() {
+        Some(row) => spent(&row.cost.used, &plain(&row.cost.limit), &row.cost.reserved),
+        None => unspent(budget, &plain(&budget.limits.cost_per_day), &plain(&budget.limits.cost)),
+    }
 }
 
 /// Returns the limit of one unit of an unspent budget.
-fn unspent(budget: &Value, side: &str) -> String {
-    let limits = &budget["limits"];
-    let limit = if is_daily(budget) { &limits[format!("{side}_per_day")] } else { &limits[side] };
-    if limit.is_null() { String::new() } else { format!("0 of {}", plain(limit)) }
+fn unspent(budget: &BudgetView, per_day: &str, altogether: &str) -> String {
+    let limit = if is_daily(budget) { per_day } else { altogether };
+    if limit.is_empty() { String::new() } else { format!("0 of {limit}") }
 }
 
-fn used(budget: &Value, side: &str) -> String {
-    if newest(budget).is_null() {
-        return unspent(budget, side);
-    }
-    let purse = &newest(budget)[side];
-    let spent = match (plain(&purse["used"]), plain(&purse["limit"])) {
-        (used, limit) if used.is_empty() && limit.is_empty() => return String::new(),
-        (used, limit) if limit.is_empty() => used,
-        (used, limit) => format!("{used} of {limit}"),
-    };
-    let reserved = plain(&purse["reserved"]);
+fn spent(used: &str, limit: &str, reserved: &str) -> String {
+    let spent = if limit.is_empty() { used.to_owned() } else { format!("{used} of {limit}") };
     if reserved.chars().any(|digit| digit.is_ascii_digit() && digit != '0') {
         format!("{spent} + {reserved} reserved")
     } else {
@@ -51,18 +50,9 @@ fn used(budget: &Value, side: &str) -> String {
     }
 }
 
-fn period(budget: &Value) -> String {
-    let of_a_day = match newest(budget) {
-        Value::Null => is_daily(budget),
-        row => !row["day"].is_null(),
-    };
+fn period(budget: &BudgetView) -> String {
+    let of_a_day = budget.rows.first().map_or_else(|| is_daily(budget), |row| row.day.is_some());
     if of_a_day { "day".to_owned() } else { "altogether".to_owned() }
-}
-
-fn waiting(budget: &Value) -> String {
-    let rows = budget["rows"].as_array();
-    let jobs: u64 = rows.into_iter().flatten().filter_map(|row| row["waiting"].as_u64()).sum();
-    jobs.to_string()
 }
 
 /// Prints the list.
@@ -70,31 +60,37 @@ fn waiting(budget: &Value) -> String {
 /// # Errors
 /// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
-    let mut answer = session.client()?.get(&["budgets"], &[]).await?;
-    let budgets = match answer["budgets"].take() {
-        Value::Array(budgets) => budgets,
-        _ => Vec::new(),
-    };
-    session.output.list(&budgets, "name", COLUMNS)?;
+    let BudgetList { budgets } = session.client()?.get(&["budgets"], &[]).await?;
+    session.output.list(&budgets, |budget| &budget.name, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::client::filled;
+    use serde_json::{Value, json};
+
+    fn budget(limits: &Value, rows: &Value) -> BudgetView {
+        let base =
+            json!({"name": "fleet", "scope": "fleet", "currency": "USD", "on_exceed": null, "warn_at": 80});
+        filled(base, &json!({"limits": limits, "rows": rows}))
+    }
 
     #[test]
     fn a_budget_that_nothing_was_spent_of_shows_its_limit() {
-        let fresh = json!({"rows": [], "limits": {"tokens_per_day": 100, "tokens": null, "cost": null, "cost_per_day": null}});
+        let daily = json!({"tokens_per_day": 100, "tokens": null, "cost": null, "cost_per_day": null});
+        let fresh = budget(&daily, &json!([]));
         assert_eq!(
-            (used(&fresh, "tokens"), used(&fresh, "cost"), period(&fresh)),
+            (tokens(&fresh), cost(&fresh), period(&fresh)),
             ("0 of 100".into(), String::new(), "day".into())
         );
-        let whole = json!({"rows": [], "limits": {"tokens": null, "cost": "5.00", "tokens_per_day": null, "cost_per_day": null}});
-        assert_eq!((used(&whole, "cost"), period(&whole)), ("0 of 5.00".into(), "altogether".into()));
-        let under_way =
-            json!({"rows": [{"day": null, "tokens": {"used": 40, "limit": 100, "reserved": 25}}]});
-        assert_eq!(used(&under_way, "tokens"), "40 of 100 + 25 reserved");
+        let whole = json!({"tokens": null, "cost": "5.00", "tokens_per_day": null, "cost_per_day": null});
+        let fresh = budget(&whole, &json!([]));
+        assert_eq!((cost(&fresh), period(&fresh)), ("0 of 5.00".into(), "altogether".into()));
+        let money = json!({"used": "0", "limit": null, "reserved": "0", "left": null});
+        let purse = json!({"used": 40, "limit": 100, "reserved": 25, "left": 35});
+        let row = json!({"day": null, "tokens": purse, "cost": money, "on_exceed": null, "waiting": 0});
+        assert_eq!(tokens(&budget(&whole, &json!([row]))), "40 of 100 + 25 reserved");
     }
 }

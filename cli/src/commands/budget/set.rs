@@ -4,12 +4,10 @@ use crate::client::Client;
 use crate::commands::Session;
 use crate::failure::{Exit, Failure};
 use clap::Args;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::process::ExitCode;
+use turnstone_api::answers::BudgetView;
 use turnstone_domain::budget::{Amount, OnExceed};
-
-/// The limits that a budget may have.
-const LIMITS: [&str; 4] = ["tokens", "tokens_per_day", "cost", "cost_per_day"];
 
 /// `turnstone budget set`. Settings that are not given stay unchanged.
 #[derive(Clone, Debug, Args)]
@@ -57,19 +55,20 @@ pub(super) fn on_exceed(text: &str) -> Result<OnExceed, String> {
 
 /// Adds the budget's current settings, where none are given.
 async fn keep(body: &mut Map<String, Value>, client: &Client, name: &str) -> Result<(), Failure> {
-    let known = match client.get(&["budgets", name], &[]).await {
+    let known: BudgetView = match client.get(&["budgets", name], &[]).await {
         Ok(known) => known,
         Err(failure) if failure.exit == Exit::NotFound => return Ok(()),
         Err(failure) => return Err(failure),
     };
-    let limits = LIMITS.map(|field| (field, &known["limits"][field]));
-    let rest = ["on_exceed", "warn_at"].map(|field| (field, &known[field]));
-    for (field, value) in limits.into_iter().chain(rest).filter(|(_, value)| !value.is_null()) {
-        body.entry(field).or_insert_with(|| value.clone());
-    }
     // An amount keeps the currency that it was set in.
-    if !known["limits"]["cost"].is_null() || !known["limits"]["cost_per_day"].is_null() {
-        body.entry("currency").or_insert_with(|| known["currency"].clone());
+    let has_cost = known.limits.cost.is_some() || known.limits.cost_per_day.is_some();
+    let kept = json!({
+        "tokens": known.limits.tokens, "tokens_per_day": known.limits.tokens_per_day, "cost": known.limits.cost,
+        "cost_per_day": known.limits.cost_per_day, "on_exceed": known.on_exceed, "warn_at": known.warn_at,
+        "currency": has_cost.then_some(known.currency),
+    });
+    for (field, value) in kept.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        body.entry(field).or_insert_with(|| value.clone());
     }
     Ok(())
 }
@@ -105,6 +104,6 @@ pub async fn run(args: &SetArgs, session: &Session) -> anyhow::Result<ExitCode> 
     if !args.only {
         keep(&mut body, &client, &args.name).await?;
     }
-    let budget = client.put(&["budgets", &args.name], &Value::Object(body)).await?;
+    let budget = client.put(&["budgets", &args.name], &body).await?;
     super::show::print(&budget, session)
 }

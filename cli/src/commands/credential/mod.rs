@@ -5,8 +5,10 @@ use crate::failure::Failure;
 use crate::output::table::{Column, column, plain};
 use crate::output::{Format, text};
 use clap::{ArgGroup, Args, Subcommand};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::process::ExitCode;
+use turnstone_api::answers::{CredentialList, ForgottenCredentials, KeptCredential, ShownCredential};
 use turnstone_telemetry::SecretRef;
 
 /// `turnstone credential`.
@@ -58,12 +60,12 @@ pub struct DeleteArgs {
     pub header: Option<String>,
 }
 
-const COLUMNS: &[Column] = &[
-    column("OWNER", |row| plain(&row["owner"])),
-    column("TOOL", |row| plain(&row["tool"])),
-    column("HEADER", |row| plain(&row["header"])),
-    column("FORM", |row| plain(&row["form"])),
-    column("SET", |row| plain(&row["updated_at"])),
+const COLUMNS: &[Column<ShownCredential>] = &[
+    column("OWNER", |row| plain(&row.owner)),
+    column("TOOL", |row| plain(&row.tool)),
+    column("HEADER", |row| plain(&row.header)),
+    column("FORM", |row| plain(&row.form)),
+    column("SET", |row| plain(&row.updated_at)),
 ];
 
 /// Runs the command.
@@ -73,52 +75,46 @@ const COLUMNS: &[Column] = &[
 pub async fn run(command: CredentialCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         CredentialCommand::List => {
-            let mut answer = session.client()?.get(&["credentials"], &[]).await?;
-            let rows = match answer["credentials"].take() {
-                Value::Array(rows) => rows,
-                _ => Vec::new(),
-            };
-            session.output.list(&rows, "owner", COLUMNS)?;
+            let CredentialList { credentials } = session.client()?.get(&["credentials"], &[]).await?;
+            session.output.list(&credentials, |row| &row.owner, COLUMNS)?;
         }
         CredentialCommand::Set(args) => set(args, session).await?,
         CredentialCommand::Delete(args) => {
             let query: Vec<(&str, String)> =
                 args.header.into_iter().map(|header| ("header", header)).collect();
             let path = ["credentials", args.owner.as_str(), args.tool.as_str()];
-            let answer = session.client()?.delete_some(&path, &query).await?;
-            tell(&answer, "is forgotten", session)?;
+            let gone: ForgottenCredentials = session.client()?.delete_some(&path, &query).await?;
+            tell(&gone, (&gone.owner, &gone.tool), "is forgotten", session)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 async fn set(args: SetArgs, session: &Session) -> anyhow::Result<()> {
-    let mut body = json!({"header": args.header, "prefix": args.prefix});
-    match (args.secret, args.value_from) {
-        (_, Some(reference)) => {
-            let wrong = |problem: String| Failure::usage(format!("--value-from: {problem}"));
-            let secret = SecretRef::parse(&reference).and_then(|secret| secret.resolve()).map_err(wrong)?;
-            body["value"] = secret.expose().into();
-        }
-        (name, None) => body["secret"] = name.into(),
-    }
-    let answer = session.client()?.put(&["credentials", &args.owner, &args.tool], &body).await?;
-    tell(&answer, "is kept", session)?;
-    for remark in answer["remarks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        session.output.remark(&text::line(remark).to_string());
-    }
+    let wrong = |problem: String| Failure::usage(format!("--value-from: {problem}"));
+    let value = args.value_from.map(|reference| SecretRef::parse(&reference)?.resolve()).transpose();
+    let value = value.map_err(wrong)?;
+    let body = json!({"header": args.header, "prefix": args.prefix, "secret": args.secret,
+                      "value": value.as_ref().map(|secret| secret.expose())});
+    let answer: KeptCredential =
+        session.client()?.put(&["credentials", &args.owner, &args.tool], &body).await?;
+    tell(&answer, (&answer.kept.owner, &answer.kept.tool), "is kept", session)?;
+    answer.remarks.iter().for_each(|remark| session.output.remark(&text::line(remark)));
     Ok(())
 }
 
-fn tell(answer: &Value, what: &str, session: &Session) -> anyhow::Result<()> {
-    let output = &session.output;
-    let owner = text::line(answer["owner"].as_str().unwrap_or_default()).to_string();
+fn tell(
+    answer: &impl Serialize,
+    (owner, tool): (&str, &str),
+    what: &str,
+    session: &Session,
+) -> anyhow::Result<()> {
+    let (output, owner) = (&session.output, text::line(owner));
     match output.format {
         Format::Json => output.json(answer)?,
         Format::Ids => output.line(&owner)?,
         Format::Table => {
-            let tool = text::line(answer["tool"].as_str().unwrap_or_default()).to_string();
-            output.line(&format!("the credential of {owner} for {tool} {what}"))?;
+            output.line(&format!("the credential of {owner} for {} {what}", text::line(tool)))?
         }
     }
     Ok(())

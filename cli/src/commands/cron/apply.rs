@@ -1,14 +1,14 @@
 //! `turnstone cron apply`: make or replace an entry.
 
-use crate::client::unwrapped;
 use crate::commands::Session;
 use crate::commands::job::fields;
 use crate::failure::Failure;
-use crate::output::table::{plain, time};
+use crate::output::table::time;
 use crate::output::{Format, text};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
+use turnstone_api::answers::CronReply;
 
 /// `turnstone cron apply`.
 #[derive(Clone, Debug, Args)]
@@ -60,18 +60,13 @@ pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode
     for remark in fields::remarks(std::slice::from_ref(&body["job_template"])) {
         output.remark(&format!("warning: {remark}"));
     }
-    let cron = unwrapped(client.post(super::CRONS.path, &body).await?, "cron");
+    let CronReply { cron, .. } = client.post(super::CRONS.path, &body).await?;
     match output.format {
         Format::Json => output.json(&cron)?,
         Format::Ids => output.line(&text::line(&args.name))?,
         Format::Table => {
-            let next = time(&cron["next_run_at"]);
-            let next = if next.is_empty() { "never".to_owned() } else { next };
-            output.line(&format!(
-                "{} runs next at {next} ({})",
-                text::line(&args.name),
-                plain(&cron["timezone"])
-            ))?;
+            let next = cron.next_run_at.as_ref().map_or_else(|| "never".to_owned(), time);
+            output.line(&format!("{} runs next at {next} ({})", text::line(&args.name), cron.timezone))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -3,16 +3,17 @@
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
 use std::process::ExitCode;
+use turnstone_ojs::cron::CronBody;
 
-const COLUMNS: &[Column] = &[
-    column("NAME", |cron| plain(&cron["name"])),
-    column("WHEN", |cron| plain(&cron["expression"])),
-    column("ZONE", |cron| plain(&cron["timezone"])),
-    column("TYPE", |cron| plain(&cron["job_template"]["type"])),
-    column("STATE", |cron| if cron["enabled"] == false { "paused".to_owned() } else { "active".to_owned() }),
-    column("NEXT", |cron| time(&cron["next_run_at"])),
-    column("LAST", |cron| time(&cron["last_run_at"])),
-    column("RUNS", |cron| plain(&cron["run_count"])),
+const COLUMNS: &[Column<CronBody>] = &[
+    column("NAME", |cron| plain(&cron.name)),
+    column("WHEN", |cron| plain(&cron.expression)),
+    column("ZONE", |cron| plain(&cron.timezone)),
+    column("TYPE", |cron| plain(&cron.job_type)),
+    column("STATE", |cron| if cron.enabled { "active".to_owned() } else { "paused".to_owned() }),
+    column("NEXT", |cron| time(&cron.next_run_at)),
+    column("LAST", |cron| time(&cron.last_run_at)),
+    column("RUNS", |cron| plain(&cron.run_count)),
 ];
 
 /// Prints the list.
@@ -21,6 +22,6 @@ const COLUMNS: &[Column] = &[
 /// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let (crons, _) = session.client()?.pages(super::CRONS.path, &[], super::CRONS.list, usize::MAX).await?;
-    session.output.list(&crons, "name", COLUMNS)?;
+    session.output.list(&crons, |cron| &cron.name, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

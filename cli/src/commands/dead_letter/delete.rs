@@ -4,6 +4,7 @@ use super::LettersArgs;
 use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::bulk::{Bulk, JobsArgs};
+use serde_json::Value;
 use std::process::ExitCode;
 
 const DELETE: Bulk = Bulk { verb: "delete", done: "deleted", path: &["ojs", "v1", "dead-letter", "purge"] };
@@ -13,7 +14,8 @@ const DELETE: Bulk = Bulk { verb: "delete", done: "deleted", path: &["ojs", "v1"
 /// # Errors
 /// The ids cannot be read, the request fails, or one was refused.
 pub async fn run(args: LettersArgs, session: &Session) -> anyhow::Result<ExitCode> {
-    let one =
-        |client: Client, id: String| async move { client.delete(&["ojs", "v1", "dead-letter", &id]).await };
+    let one = |client: Client, id: String| async move {
+        client.delete::<Value>(&["ojs", "v1", "dead-letter", &id]).await
+    };
     JobsArgs::from(args).run(session, DELETE, one).await
 }

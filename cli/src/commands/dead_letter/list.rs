@@ -5,14 +5,17 @@ use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
 use clap::Args;
 use std::process::ExitCode;
+use turnstone_ojs::JobBody;
 
-const COLUMNS: &[Column] = &[
-    column("ID", |job| plain(&job["id"])),
-    column("TYPE", |job| plain(&job["type"])),
-    column("QUEUE", |job| plain(&job["queue"])),
-    column("ATTEMPTS", |job| plain(&job["attempt"])),
-    column("DISCARDED", |job| time(&job["discarded_at"])),
-    column("ERROR", |job| format!("{}: {}", plain(&job["error"]["code"]), plain(&job["error"]["message"]))),
+const COLUMNS: &[Column<JobBody>] = &[
+    column("ID", |job| plain(&job.id)),
+    column("TYPE", |job| plain(&job.job_type)),
+    column("QUEUE", |job| plain(&job.queue)),
+    column("ATTEMPTS", |job| plain(&job.attempt)),
+    column("DISCARDED", |job| time(&job.discarded_at)),
+    column("ERROR", |job| {
+        job.error.as_ref().map(|error| format!("{}: {}", error.code, error.message)).unwrap_or_default()
+    }),
 ];
 
 /// `turnstone dead-letter list`.
@@ -43,7 +46,7 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     let path = ["ojs", "v1", "dead-letter"];
     let client = session.client()?;
     let (jobs, total) = client.pages(&path, &filters, "jobs", args.limit).await?;
-    session.output.list(&jobs, "id", COLUMNS)?;
+    session.output.list(&jobs, |job| &job.id, COLUMNS)?;
     if jobs.is_empty() {
         remark_on_discarded(&client, &filters, session).await;
     }
@@ -58,7 +61,8 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
 async fn remark_on_discarded(client: &Client, filters: &[(&str, String)], session: &Session) {
     let filters = [filters, &[("state", "discarded".to_owned())]].concat();
     // This is only a remark: a caller that may not list jobs gets none.
-    let Ok((jobs, total)) = client.list(&["ojs", "v1", "admin", "jobs"], &filters, 1).await else { return };
+    let discarded = client.list::<JobBody>(&["ojs", "v1", "admin", "jobs"], &filters, 1).await;
+    let Ok((jobs, total)) = discarded else { return };
     if !jobs.is_empty() {
         let count = total.unwrap_or(1);
         session.output.remark(&format!(

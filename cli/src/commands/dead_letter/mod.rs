@@ -6,7 +6,6 @@ mod retry;
 
 use super::Session;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// `turnstone dead-letter`.
@@ -54,11 +53,6 @@ impl From<LettersArgs> for super::bulk::JobsArgs {
         let LettersArgs { ids, queue, job_type, tag, all, dry_run } = args;
         Self { ids, state: None, queue, job_type, tag, agent: None, error_code: None, all, dry_run }
     }
-}
-
-/// Returns an empty body.
-fn nothing() -> Value {
-    json!({})
 }
 
 /// Runs the command.

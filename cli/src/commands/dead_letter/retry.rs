@@ -4,7 +4,9 @@ use super::LettersArgs;
 use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::bulk::{Bulk, JobsArgs};
+use serde_json::json;
 use std::process::ExitCode;
+use turnstone_ojs::JobReply;
 
 const RETRY: Bulk =
     Bulk { verb: "retry", done: "available again", path: &["ojs", "v1", "dead-letter", "retry"] };
@@ -15,7 +17,8 @@ const RETRY: Bulk =
 /// The ids cannot be read, the request fails, or one was refused.
 pub async fn run(args: LettersArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let one = |client: Client, id: String| async move {
-        client.post(&["ojs", "v1", "dead-letter", &id, "retry"], &super::nothing()).await
+        let retried = client.post(&["ojs", "v1", "dead-letter", &id, "retry"], &json!({})).await;
+        retried.map(|JobReply { job, .. }| job)
     };
     JobsArgs::from(args).run(session, RETRY, one).await
 }

@@ -2,7 +2,7 @@
 
 use super::next::NextCommands;
 use super::timeline::{Detail, grouped};
-use crate::client::{Client, unwrapped};
+use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::job::watch;
 use crate::commands::serve::agents::Document;
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use turnstone_domain::JobState;
 use turnstone_examples::{AGENTS, DEMO_SCRIPT, RESEARCH_JOB, tool_server, tools_toml};
+use turnstone_ojs::{JobBody, JobReply};
 use turnstone_worker::model::ScriptedModel;
 use turnstone_worker::tool::ToolConfig;
 
@@ -101,8 +102,7 @@ pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> an
             id
         }
         None => {
-            let pushed = unwrapped(client.post(&["ojs", "v1", "jobs"], &job).await?, "job");
-            let id = pushed["id"].as_str().context("the server's answer has no job id")?.to_owned();
+            let JobReply { job: JobBody { id, .. }, .. } = client.post(&["ojs", "v1", "jobs"], &job).await?;
             if people {
                 let requested = text::line(job["args"][0].as_str().unwrap_or_default());
                 session.output.line(&format!("The demo asks \u{201c}{requested}\u{201d}, job {id}:\n"))?;
@@ -113,8 +113,8 @@ pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> an
     // The timeline shows the outcome; the server stays up either way.
     watch::run(&id, client, session, Detail::Phases).await?;
     if people {
-        let ended = unwrapped(client.get(&["ojs", "v1", "jobs", &id], &[]).await?, "job");
-        session.output.line(&format!("\n{}\n\n{}", cost(&ended), next.text(&id)))?;
+        let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", &id], &[]).await?;
+        session.output.line(&format!("\n{}\n\n{}", cost(&job), next.text(&id)))?;
     }
     Ok(())
 }
@@ -123,55 +123,48 @@ pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> an
 async fn unfinished(client: &Client, job: &Value) -> anyhow::Result<Option<String>> {
     let wanted = job["type"].as_str().unwrap_or_default().to_owned();
     let path = ["ojs", "v1", "admin", "jobs"];
-    let (jobs, _) = client.list(&path, &[("type", wanted)], LOOKED_THROUGH).await?;
-    let found = jobs.iter().find(|found| continues(found) && found["args"] == job["args"]);
-    Ok(found.and_then(|found| found["id"].as_str()).map(str::to_owned))
+    let (jobs, _) = client.list::<JobBody>(&path, &[("type", wanted)], LOOKED_THROUGH).await?;
+    let asks_the_same = |found: &JobBody| found.args.parse::<Value>().is_ok_and(|args| args == job["args"]);
+    let found = jobs.into_iter().find(|found| continues(found.state) && asks_the_same(found));
+    Ok(found.map(|found| found.id))
 }
 
-fn continues(job: &Value) -> bool {
-    let state = job["state"].as_str().and_then(JobState::parse);
-    state.is_some_and(|state| !state.is_terminal() && state != JobState::Scheduled)
+fn continues(state: JobState) -> bool {
+    !state.is_terminal() && state != JobState::Scheduled
 }
 
 /// Returns the cost of the job, in one line.
-fn cost(job: &Value) -> String {
-    let number = |field: &str| grouped(job[field].as_i64().unwrap_or_default());
-    let model = text::line(job["ext_agent_model_used"].as_str().unwrap_or("no model"));
-    let tools = job["ext_agent_tool_results"].as_array().map_or(0, Vec::len);
+fn cost(job: &JobBody) -> String {
+    let model = text::line(job.model_used.as_deref().unwrap_or("no model"));
+    let tools = job.tool_results.as_ref().map_or(0, Vec::len);
     let script = if model.starts_with("scripted:") { " (a script, not a model)" } else { "" };
+    let budget = job.extra.get("ext_agent_token_budget").and_then(|budget| budget.parse().ok());
     format!(
         "{} of {} tokens used · {tools} tool calls · attempt {} · answered by {model}{script}",
-        number("ext_agent_tokens_used"),
-        number("ext_agent_token_budget"),
-        number("attempt"),
+        grouped(job.tokens_used.unwrap_or_default()),
+        grouped(budget.unwrap_or_default()),
+        grouped(job.attempt),
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::job::sample;
     use serde_json::json;
 
     #[test]
     fn only_a_job_that_can_still_run_resumes() {
-        for (state, on) in [
-            ("available", true),
-            ("active", true),
-            ("retryable", true),
-            ("pending", true),
-            ("scheduled", false),
-            ("completed", false),
-            ("discarded", false),
-            ("cancelled", false),
-        ] {
-            assert_eq!(continues(&json!({ "state": state })), on, "{state}");
-        }
+        use JobState::{Active, Available, Cancelled, Completed, Discarded, Pending, Retryable, Scheduled};
+        assert!([Available, Active, Retryable, Pending].into_iter().all(continues));
+        assert!(![Scheduled, Completed, Discarded, Cancelled].into_iter().any(continues));
     }
 
     #[test]
     fn a_script_is_said_to_be_one() {
-        let job = json!({ "ext_agent_tokens_used": 1234, "ext_agent_token_budget": 50000, "attempt": 2,
-            "ext_agent_tool_results": [1, 2], "ext_agent_model_used": "scripted:gpt-4o" });
+        let job =
+            sample(&json!({ "ext_agent_tokens_used": 1234, "ext_agent_token_budget": 50000, "attempt": 2,
+            "ext_agent_tool_results": [1, 2], "ext_agent_model_used": "scripted:gpt-4o" }));
         let words = "1,234 of 50,000 tokens used · 2 tool calls · attempt 2 · answered by scripted:gpt-4o (a script, not a model)";
         assert_eq!(cost(&job), words);
     }

@@ -219,7 +219,8 @@ fn parked(data: &Fields<'_>) -> Words {
 
 /// Describes a question to the user, with the command that answers it.
 fn input_requested(event: &SeenEvent) -> Words {
-    let question = Question::read(&event.engagement, &event.data);
+    let question =
+        Question::read(&event.engagement, event.data["call_id"].as_str(), event.data.get("request_keys"));
     let requested = question.as_ref().map(Question::asked).unwrap_or_default();
     let words =
         Words::new("input", format!("asks the user: {requested}"), Tone::Warning, "waits for an answer");

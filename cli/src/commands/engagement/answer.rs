@@ -5,6 +5,7 @@ use crate::output::{Format, text};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
+use turnstone_api::answers::AnswerTaken;
 
 /// `turnstone engagement answer`.
 #[derive(Clone, Debug, Args)]
@@ -34,16 +35,12 @@ pub async fn run(args: AnswerArgs, session: &Session) -> anyhow::Result<ExitCode
     let (client, output) = (session.client()?, session.output);
     let answers: Map<String, Value> =
         args.answers.into_iter().map(|(key, value)| (key, read(&value))).collect();
-    let mut said = json!({"answers": answers});
-    if let Some(call) = &args.call {
-        said["call_id"] = call.as_str().into();
-    }
-    let taken = client.post(&["engagements", &args.id, "answer"], &said).await?;
-    let repeated = taken["repeated"] == true;
+    let said = json!({"answers": answers, "call_id": args.call});
+    let taken: AnswerTaken = client.post(&["engagements", &args.id, "answer"], &said).await?;
     match output.format {
         Format::Json => output.json(&taken)?,
         Format::Ids => output.line(&text::line(&args.id))?,
-        Format::Table if repeated => {
+        Format::Table if taken.repeated => {
             output.line(&text::line(&format!("{} was answered so before", args.id)))?
         }
         Format::Table => output.line(&text::line(&format!("{} resumes", args.id)))?,

@@ -1,24 +1,23 @@
 //! `turnstone engagement artifacts`: the files that an agent made.
 
-use crate::client::elements;
 use crate::commands::Session;
 use crate::failure::Failure;
 use crate::output::table::{Column, column, plain, time};
 use crate::output::text;
 use clap::Args;
-use serde_json::Value;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use turnstone_api::answers::{ArtifactRow, Artifacts};
 
-const COLUMNS: &[Column] = &[
-    column("ID", |one| plain(&one["artifact_id"])),
-    column("NAME", |one| plain(&one["name"])),
-    column("TYPE", |one| plain(&one["media_type"])),
-    column("BYTES", |one| plain(&one["bytes"])),
-    column("TURN", |one| plain(&one["turn"])),
-    column("MADE", |one| time(&one["created_at"])),
+const COLUMNS: &[Column<ArtifactRow>] = &[
+    column("ID", |one| plain(&one.artifact_id)),
+    column("NAME", |one| plain(&one.name)),
+    column("TYPE", |one| plain(&one.media_type)),
+    column("BYTES", |one| plain(&one.bytes)),
+    column("TURN", |one| plain(&one.turn)),
+    column("MADE", |one| time(&one.created_at)),
 ];
 
 /// `turnstone engagement artifacts`.
@@ -43,12 +42,12 @@ pub struct ArtifactsArgs {
 /// The server refused, there is no such artifact, or the file cannot be written.
 pub async fn run(args: ArtifactsArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let client = session.client()?;
-    let found = elements(client.get(&["engagements", &args.id, "artifacts"], &[]).await?, "artifacts");
+    let Artifacts { artifacts: found } = client.get(&["engagements", &args.id, "artifacts"], &[]).await?;
     let Some(wanted) = &args.save else {
-        session.output.list(&found, "artifact_id", COLUMNS)?;
+        session.output.list(&found, |one| &one.artifact_id, COLUMNS)?;
         return Ok(ExitCode::SUCCESS);
     };
-    let artifact = found.iter().find(|one| one["artifact_id"] == wanted.as_str()).ok_or_else(|| {
+    let artifact = found.iter().find(|one| one.artifact_id == *wanted).ok_or_else(|| {
         Failure::usage(format!("engagement {} has no artifact {wanted}", args.id))
             .hint(format!("turnstone engagement artifacts {} lists them", args.id))
     })?;
@@ -61,9 +60,8 @@ pub async fn run(args: ArtifactsArgs, session: &Session) -> anyhow::Result<ExitC
 }
 
 /// Returns the file name that the agent gave, without any path.
-fn own_name(artifact: &Value) -> PathBuf {
-    let name = artifact["name"].as_str().and_then(|name| Path::new(name).file_name());
-    name.map_or_else(|| PathBuf::from("artifact"), PathBuf::from)
+fn own_name(artifact: &ArtifactRow) -> PathBuf {
+    Path::new(&artifact.name).file_name().map_or_else(|| PathBuf::from("artifact"), PathBuf::from)
 }
 
 fn save(to: &Path, content: &[u8], force: bool) -> Result<(), Failure> {

@@ -1,11 +1,12 @@
 //! `turnstone engagement diff`: the first difference of two engagements, and the cost of each of their turns.
 
 use crate::commands::Session;
-use crate::commands::budget::cost::cost;
+use crate::commands::budget::cost::priced;
 use crate::output::table::{self, plain};
 use crate::output::{Format, text};
 use serde_json::Value;
 use std::process::ExitCode;
+use turnstone_api::answers::{Diff, DiffCost, DiffParting, DiffSide, DiffTurn};
 
 /// Prints it.
 ///
@@ -13,18 +14,17 @@ use std::process::ExitCode;
 /// The request fails, or there is no such engagement.
 pub async fn run(a: &str, b: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let output = session.output;
-    let diff = session.client()?.get(&["engagements", a, "diff"], &[("with", b.to_owned())]).await?;
+    let query = [("with", b.to_owned())];
+    let diff: Diff = session.client()?.get(&["engagements", a, "diff"], &query).await?;
     match output.format {
         Format::Json => output.json(&diff)?,
         Format::Ids | Format::Table => {
-            output.line(&text::line(&parting(&diff["parts_at"])))?;
+            output.line(&text::line(&parting(diff.parts_at.as_ref())))?;
             let headings = vec!["TURN", "A", "TOKENS", "COST", "B", "TOKENS", "COST", ""];
-            let turns = diff["turns"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let mut rows: Vec<Vec<String>> = turns.iter().map(row).collect();
-            let total = &diff["total"];
-            rows.push(
-                [vec!["all".to_owned()], side(&total["a"]), side(&total["b"]), vec![String::new()]].concat(),
-            );
+            let mut rows: Vec<Vec<String>> = diff.turns.iter().map(row).collect();
+            let total = |cost: &DiffCost| spent(String::new(), cost);
+            let (a, b) = (total(&diff.total.a), total(&diff.total.b));
+            rows.push([vec!["all".to_owned()], a, b, vec![String::new()]].concat());
             output.line(table::ruled(headings, rows, output.tty).trim_end())?;
         }
     }
@@ -32,37 +32,32 @@ pub async fn run(a: &str, b: &str, session: &Session) -> anyhow::Result<ExitCode
 }
 
 /// Returns the first difference, in a sentence.
-fn parting(at: &Value) -> String {
-    if at.is_null() {
-        return "they are the same".to_owned();
-    }
+fn parting(at: Option<&DiffParting>) -> String {
+    let Some(DiffParting { turn, phase, what, a, b }) = at else { return "they are the same".to_owned() };
     let short = |value: &Value| text::fit(&plain(value), 200).into_owned();
-    let (a, b) = (short(&at["a"]), short(&at["b"]));
-    format!(
-        "they part in turn {}, phase {}: {} is {a} in A and {b} in B",
-        at["turn"],
-        plain(&at["phase"]),
-        plain(&at["what"])
-    )
+    let (a, b) = (short(a), short(b));
+    format!("they part in turn {turn}, phase {phase}: {what} is {a} in A and {b} in B")
 }
 
-fn row(turn: &Value) -> Vec<String> {
-    let word = match (&turn["shared"], &turn["same"]) {
-        (Value::Bool(true), _) => "shared",
-        (_, Value::Bool(true)) => "same",
+fn row(turn: &DiffTurn) -> Vec<String> {
+    let word = match (turn.shared, turn.same) {
+        (true, _) => "shared",
+        (_, true) => "same",
         _ => "differs",
     };
-    [vec![turn["turn"].to_string()], side(&turn["a"]), side(&turn["b"]), vec![word.to_owned()]].concat()
+    let (a, b) = (side(turn.a.as_ref()), side(turn.b.as_ref()));
+    [vec![turn.turn.to_string()], a, b, vec![word.to_owned()]].concat()
 }
 
-fn side(side: &Value) -> Vec<String> {
-    if side.is_null() {
+fn side(side: Option<&DiffSide>) -> Vec<String> {
+    let Some(DiffSide { cost, model, tool_calls }) = side else {
         return vec!["-".to_owned(), String::new(), String::new()];
-    }
-    let calls = side["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut what = vec![plain(&side["model"])];
-    what.extend(calls.iter().map(plain));
-    let tokens = side["tokens_in"].as_i64().unwrap_or(0) + side["tokens_out"].as_i64().unwrap_or(0);
-    let what = if side.get("model").is_some() { what.join(" ") } else { String::new() };
-    vec![what, tokens.to_string(), cost(side)]
+    };
+    let what: Vec<&str> = model.iter().chain(tool_calls).map(String::as_str).collect();
+    spent(what.join(" "), cost)
+}
+
+fn spent(what: String, of: &DiffCost) -> Vec<String> {
+    let tokens = of.tokens_in + of.tokens_out;
+    vec![what, tokens.to_string(), priced(&of.cost.to_string(), tokens > 0)]
 }

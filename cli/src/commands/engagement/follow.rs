@@ -1,12 +1,14 @@
 //! `turnstone engagement follow`: the events of an engagement as they happen.
 
-use crate::client::unwrapped;
 use crate::commands::Session;
 use crate::commands::dev::timeline::{Detail, SeenEvent, Timeline};
 use crate::failure::Exit;
 use crate::output::{Format, text};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
+use turnstone_api::answers::State;
+use turnstone_domain::JobState;
+use turnstone_ojs::JobReply;
 
 /// Follows it. Ctrl-C ends the following, not the engagement.
 ///
@@ -31,8 +33,7 @@ pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     if output.format == Format::Ids {
         output.line(&text::line(id))?;
     }
-    let engagement = client.get(&["engagements", id], &[]).await?;
-    let job = engagement["job_id"].as_str().unwrap_or_default();
-    let job = unwrapped(client.get(&["ojs", "v1", "jobs", job], &[]).await?, "job");
-    Ok(if job["state"] == "completed" { ExitCode::SUCCESS } else { Exit::Failed.into() })
+    let State { job_id, .. } = client.get(&["engagements", id], &[]).await?;
+    let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", &job_id], &[]).await?;
+    Ok(if job.state == JobState::Completed { ExitCode::SUCCESS } else { Exit::Failed.into() })
 }

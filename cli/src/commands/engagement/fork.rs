@@ -6,6 +6,7 @@ use crate::output::{Format, text};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
+use turnstone_api::answers::Forked;
 
 /// `turnstone engagement fork`.
 #[derive(Clone, Debug, Args)]
@@ -76,14 +77,13 @@ fn set(settings: &[(String, String)]) -> Result<Value, Failure> {
 pub async fn run(args: ForkArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let body = json!({"at_turn": args.at_turn, "phase": args.phase, "live_tools": args.live_tools,
                       "set": set(&args.set)?});
-    let fork = session.client()?.post(&["engagements", &args.id, "fork"], &body).await?;
-    let id = fork["engagement_id"].as_str().unwrap_or_default();
+    let fork: Forked = session.client()?.post(&["engagements", &args.id, "fork"], &body).await?;
+    let (id, job) = (&fork.engagement_id, &fork.job_id);
     let output = session.output;
     match output.format {
         Format::Json => output.json(&fork)?,
         Format::Ids => output.line(&text::line(id))?,
         Format::Table => {
-            let job = fork["job_id"].as_str().unwrap_or_default();
             output.line(&text::line(&format!(
                 "{id} resumes from turn {}, phase {}, of {} (job {job})",
                 args.at_turn, args.phase, args.id

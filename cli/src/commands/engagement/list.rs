@@ -1,25 +1,27 @@
 //! `turnstone engagement list`: engagements, newest first.
 
-use crate::client::{Client, elements, unwrapped};
+use crate::client::Client;
 use crate::commands::Session;
-use crate::commands::job::waiting::{WAITS_FOR, reason, with_reasons};
+use crate::commands::job::waiting::{list_with_reasons, reason, reasons};
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::output::table::{Column, column, plain, time};
 use clap::Args;
-use serde_json::Value;
 use std::process::ExitCode;
+use turnstone_api::answers::{EngagementPage, ListedEngagement};
+use turnstone_domain::JobState;
+use turnstone_ojs::JobReply;
 
 /// The most that the server returns at once.
 const PAGE: usize = 200;
 
-const COLUMNS: &[Column] = &[
-    column("ID", |one| plain(&one["engagement_id"])),
-    column("AGENT", |one| plain(&one["agent"])),
-    column("USER", |one| plain(&one["user"]["id"])),
-    column("TURNS", |one| plain(&one["turns"])),
-    column("JOB", |one| plain(&one["job_state"])),
-    column("STARTED", |one| time(&one["started_at"])),
+const COLUMNS: &[Column<ListedEngagement>] = &[
+    column("ID", |one| plain(&one.engagement_id)),
+    column("AGENT", |one| plain(&one.agent)),
+    column("USER", |one| plain(&one.user.id)),
+    column("TURNS", |one| plain(&one.turns)),
+    column("JOB", |one| plain(&one.job_state)),
+    column("STARTED", |one| time(&one.started_at)),
 ];
 
 /// `turnstone engagement list`.
@@ -44,30 +46,22 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     let filters = filters(args.agent.as_deref(), args.since.as_deref());
     let client = session.client()?;
     let found = newest(&client, &filters, args.limit).await?;
-    let waiting = match session.output.format {
+    let reasons = match session.output.format {
         Format::Table => parked(&found, &client).await,
-        Format::Json | Format::Ids => None,
+        Format::Json | Format::Ids => Vec::new(),
     };
-    match waiting {
-        Some(found) => {
-            session.output.list(&found, "engagement_id", &[COLUMNS, &[WAITS_FOR]].concat())?;
-        }
-        None => session.output.list(&found, "engagement_id", COLUMNS)?,
-    }
+    list_with_reasons(&session.output, &found, |one| &one.engagement_id, COLUMNS, &reasons)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the engagements with the reason of each parked one; `None` when none of them is parked.
-async fn parked(found: &[Value], client: &Client) -> Option<Vec<Value>> {
-    if !found.iter().any(|one| one["job_state"] == "pending") {
-        return None;
-    }
-    with_reasons(found, async |one| {
-        if one["job_state"] != "pending" {
+/// Returns the reason of each parked engagement.
+async fn parked(found: &[ListedEngagement], client: &Client) -> Vec<Option<String>> {
+    reasons(found, async |one| {
+        if one.job_state != JobState::Pending {
             return None;
         }
-        let job = client.get(&["ojs", "v1", "jobs", &plain(&one["job_id"])], &[]).await.ok()?;
-        reason(&unwrapped(job, "job"), None, client).await.ok().flatten()
+        let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", &one.job_id], &[]).await.ok()?;
+        reason(&job, None, client).await.ok().flatten()
     })
     .await
 }
@@ -87,16 +81,16 @@ pub async fn newest(
     client: &Client,
     filters: &[(&str, String)],
     limit: usize,
-) -> Result<Vec<Value>, Failure> {
+) -> Result<Vec<ListedEngagement>, Failure> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     while found.len() < limit {
         let size = (limit - found.len()).min(PAGE);
         let part = [("limit", Some(size.to_string())), ("cursor", cursor)];
         let part = part.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let query: Vec<(&str, String)> = filters.iter().cloned().chain(part).collect();
-        let answer = client.get(&["engagements"], &query).await?;
-        cursor = answer["pagination"]["next_cursor"].as_str().map(str::to_owned);
-        found.extend(elements(answer, "items"));
+        let EngagementPage { items, pagination } = client.get(&["engagements"], &query).await?;
+        cursor = pagination.next_cursor;
+        found.extend(items);
         if cursor.is_none() {
             break;
         }

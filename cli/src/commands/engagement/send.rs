@@ -3,7 +3,7 @@
 use crate::commands::Session;
 use crate::output::{Format, text};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// `turnstone engagement send`.
@@ -25,7 +25,8 @@ pub struct SendArgs {
 pub async fn run(args: SendArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     let query = if args.reopen { vec![("reopen", "true".to_owned())] } else { Vec::new() };
-    let taken = client.post_with(&["engagements", &args.id], &query, &json!({"input": args.text})).await?;
+    let taken: Value =
+        client.post_with(&["engagements", &args.id], &query, &json!({"input": args.text})).await?;
     match output.format {
         Format::Json => output.json(&taken)?,
         Format::Ids => output.line(&text::line(&args.id))?,

@@ -7,6 +7,7 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use turnstone_api::answers::Imported;
 
 /// Writes a file that only its owner may read, because its content is in the clear.
 fn keep(path: &Path, document: &str, force: bool) -> Result<(), Failure> {
@@ -69,22 +70,22 @@ pub(super) fn read(file: &str) -> Result<String, Failure> {
 pub async fn import(file: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let document = read(file)?;
     let client = session.client()?;
-    let reported =
+    let reported: Imported =
         client.post_text((&["engagements", "import"], &[]), "application/x-ndjson", document).await?;
-    let (output, id) = (session.output, reported["engagement_id"].as_str().unwrap_or_default());
+    let (output, id) = (session.output, &reported.engagement_id);
     match output.format {
         Format::Json => output.json(&reported)?,
         Format::Ids => output.line(&text::line(id))?,
         Format::Table => {
             output.line(&text::line(&format!(
                 "{id} is here: {}, {}",
-                text::counted(reported["turns"].as_i64().unwrap_or_default(), "turn"),
-                text::counted(reported["messages"].as_i64().unwrap_or_default(), "message")
+                text::counted(reported.turns, "turn"),
+                text::counted(i64::try_from(reported.messages).unwrap_or(i64::MAX), "message")
             )))?;
-            let key = reported["signature"]["key_id"].as_str().unwrap_or_default();
-            output.remark(&text::line(&match reported["signature"]["state"].as_str() {
-                Some("valid") => format!("its signature is valid, by key {key}"),
-                Some("unknown_key") => {
+            let key = reported.signature.key_id.as_deref().unwrap_or_default();
+            output.remark(&text::line(&match reported.signature.state.as_str() {
+                "valid" => format!("its signature is valid, by key {key}"),
+                "unknown_key" => {
                     format!("its signature is by key {key}, which this server does not know")
                 }
                 _ => "it has no signature".to_owned(),

@@ -4,8 +4,9 @@ use super::Session;
 use crate::output::Format;
 use crate::output::table::{Column, column, plain};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::process::ExitCode;
+use turnstone_api::answers::{FreezeList, LiftedFreeze, ShownFreeze};
 
 /// `turnstone freeze`.
 #[derive(Debug, Subcommand)]
@@ -41,11 +42,11 @@ pub struct LiftArgs {
     pub tenant: Option<String>,
 }
 
-const COLUMNS: &[Column] = &[
-    column("SCOPE", whose),
-    column("SINCE", |row| plain(&row["frozen_at"])),
-    column("BY", |row| plain(&row["frozen_by"])),
-    column("REASON", |row| plain(&row["reason"])),
+const COLUMNS: &[Column<ShownFreeze>] = &[
+    column("SCOPE", |row| whose(row.tenant.as_deref())),
+    column("SINCE", |row| plain(&row.frozen_at)),
+    column("BY", |row| plain(&row.frozen_by)),
+    column("REASON", |row| plain(&row.reason)),
 ];
 
 /// Runs the command.
@@ -54,37 +55,32 @@ const COLUMNS: &[Column] = &[
 /// The request fails.
 pub async fn run(command: FreezeCommand, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, &session.output);
-    let (changed, done) = match command {
+    let (changed, tenant, done) = match command {
         FreezeCommand::List => {
-            let mut answer = client.get(&["freeze"], &[]).await?;
-            let freezes = match answer["freezes"].take() {
-                Value::Array(freezes) => freezes,
-                _ => Vec::new(),
-            };
-            output.list(&freezes, "tenant", COLUMNS)?;
+            let FreezeList { freezes } = client.get(&["freeze"], &[]).await?;
+            output.list(&freezes, |freeze| freeze.tenant.as_deref().unwrap_or_default(), COLUMNS)?;
             return Ok(ExitCode::SUCCESS);
         }
         FreezeCommand::Set(args) => {
             let body = json!({"tenant": args.tenant, "reason": args.reason});
-            (client.put(&["freeze"], &body).await?, "is frozen")
+            let freeze: ShownFreeze = client.put(&["freeze"], &body).await?;
+            (serde_json::to_value(&freeze)?, freeze.tenant, "is frozen")
         }
         FreezeCommand::Lift(args) => {
             let query: Vec<_> = args.tenant.into_iter().map(|tenant| ("tenant", tenant)).collect();
-            (client.delete_some(&["freeze"], &query).await?, "is no longer frozen")
+            let lifted: LiftedFreeze = client.delete_some(&["freeze"], &query).await?;
+            (serde_json::to_value(&lifted)?, lifted.tenant, "is no longer frozen")
         }
     };
     match output.format {
         Format::Json => output.json(&changed)?,
-        Format::Ids => output.line(&plain(&changed["tenant"]))?,
-        Format::Table => output.line(&format!("{} {done}", whose(&changed)))?,
+        Format::Ids => output.line(&plain(&tenant))?,
+        Format::Table => output.line(&format!("{} {done}", whose(tenant.as_deref())))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the scope of a freeze in words.
-fn whose(freeze: &Value) -> String {
-    match &freeze["tenant"] {
-        Value::Null => "the whole fleet".to_owned(),
-        tenant => format!("tenant {}", plain(tenant)),
-    }
+fn whose(tenant: Option<&str>) -> String {
+    tenant.map_or_else(|| "the whole fleet".to_owned(), |tenant| format!("tenant {tenant}"))
 }

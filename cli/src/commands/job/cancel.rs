@@ -1,8 +1,10 @@
 //! `turnstone job cancel`: end jobs.
 
+use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::bulk::{Bulk, JobsArgs};
 use std::process::ExitCode;
+use turnstone_ojs::JobReply;
 
 const CANCEL: Bulk =
     Bulk { verb: "cancel", done: "cancelled", path: &["ojs", "v1", "admin", "jobs", "bulk", "cancel"] };
@@ -12,6 +14,8 @@ const CANCEL: Bulk =
 /// # Errors
 /// The ids cannot be read, the request fails, or a job could not be cancelled.
 pub async fn run(args: JobsArgs, session: &Session) -> anyhow::Result<ExitCode> {
-    args.run(session, CANCEL, |client, id| async move { client.delete(&["ojs", "v1", "jobs", &id]).await })
-        .await
+    let one = |client: Client, id: String| async move {
+        client.delete(&["ojs", "v1", "jobs", &id]).await.map(|JobReply { job, .. }| job)
+    };
+    args.run(session, CANCEL, one).await
 }

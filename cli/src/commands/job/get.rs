@@ -2,15 +2,15 @@
 
 use super::waiting::{Fleet, reason};
 use crate::client::ids::Named;
-use crate::client::unwrapped;
 use crate::commands::Session;
-use crate::output::{Format, table, text};
+use crate::output::{Format, text};
 use clap::Args;
 use serde_json::{Map, Value};
 use std::process::ExitCode;
-use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::retry::OUTAGE_ATTEMPTS;
+use turnstone_domain::{JobError, JobState};
+use turnstone_ojs::{FailureRecord, JobBody, JobReply};
 
 /// `turnstone job get`.
 #[derive(Clone, Debug, Args)]
@@ -31,81 +31,62 @@ pub async fn run(args: &GetArgs, session: &Session) -> anyhow::Result<ExitCode> 
     let output = &session.output;
     let id = client.whole_id(Named::Job, &args.id).await?;
     if args.raw {
-        output.json(&client.get(&["ojs", "v1", "admin", "jobs", &id, "raw"], &[]).await?)?;
+        output.json(&client.get::<Value>(&["ojs", "v1", "admin", "jobs", &id, "raw"], &[]).await?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let job = unwrapped(client.get(&["ojs", "v1", "jobs", &id], &[]).await?, "job");
+    let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", &id], &[]).await?;
     match output.format {
         Format::Json => output.json(&job)?,
-        Format::Ids => output.line(&text::line(&table::plain(&job["id"])))?,
+        Format::Ids => output.line(&text::line(&job.id))?,
         Format::Table => {
             // The job is shown even if the key may not read the rest, such as a tenant's key.
-            let fleet = if job["state"] == "available" { Fleet::ask(&client).await.ok() } else { None };
+            let is_waiting = job.state == JobState::Available;
+            let fleet = if is_waiting { Fleet::ask(&client).await.ok() } else { None };
             let waits_for = reason(&job, fleet.as_ref(), &client).await.ok().flatten();
-            output.line(&fields(&folded(&with_wait(&job, waits_for))))?;
+            output.line(&fields(&shown(&job, waits_for)))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the job with its reason for waiting and its failures. The failures replace the attempts beside the most
-/// attempts: a claim after a review or a pause is an attempt too, but only failures count.
-fn with_wait(job: &Value, waits_for: Option<String>) -> Value {
-    let Some(fields) = job.as_object() else { return job.clone() };
-    let mut shown = Map::new();
-    for (name, value) in fields {
-        if name == "max_attempts" {
-            shown.insert("failures".to_owned(), failures(job, value).into());
-            continue;
-        }
-        shown.insert(name.clone(), value.clone());
-        if let (Some(why), "state") = (&waits_for, name.as_str()) {
-            shown.insert("waits for".to_owned(), why.as_str().into());
-        }
-    }
-    Value::Object(shown)
-}
-
-/// The fields that are shown first.
-const FIRST: [&str; 6] = ["id", "state", "waits for", "result", "error", "errors"];
-
 /// Returns the job with its outcome first, and nothing twice. An error is its code and its message. Earlier errors are one
-/// line each.
-fn folded(job: &Value) -> Value {
-    let mut shown = Map::new();
-    for name in FIRST.into_iter().filter(|name| !job[*name].is_null()) {
-        let value = match name {
-            "error" => said(&job[name]).into(),
-            "errors" => {
-                let all = job[name].as_array().map(Vec::as_slice).unwrap_or_default();
-                let earlier =
-                    if job["error"].is_null() { all } else { all.split_last().map_or(all, |(_, rest)| rest) };
-                if earlier.is_empty() {
-                    continue;
-                }
-                let lines =
-                    earlier.iter().map(|error| format!("attempt {}: {}", error["attempt"], said(error)));
-                Value::String(lines.collect::<Vec<_>>().join("\n"))
-            }
-            _ => job[name].clone(),
-        };
-        shown.insert(if name == "errors" { "earlier errors" } else { name }.to_owned(), value);
+/// line each. The failures replace the attempts beside the most attempts: a claim after a review or a pause is an attempt
+/// too, but only failures count.
+fn shown(job: &JobBody, waits_for: Option<String>) -> Map<String, Value> {
+    let Ok(Value::Object(mut members)) = serde_json::to_value(job) else { return Map::new() };
+    let earlier = match &job.error {
+        Some(_) => job.errors.split_last().map_or(&[][..], |(_, rest)| rest),
+        None => &job.errors,
+    };
+    let earlier: Vec<String> =
+        earlier.iter().map(|error| format!("attempt {}: {}", error.attempt, said(error))).collect();
+    members.remove("errors");
+    members.remove("error");
+    let mut shown: Map<String, Value> =
+        ["id", "state"].into_iter().filter_map(|name| members.remove_entry(name)).collect();
+    shown.extend(waits_for.map(|why| ("waits for".to_owned(), why.into())));
+    shown.extend(members.remove_entry("result"));
+    shown.extend(job.error.as_ref().map(|error| ("error".to_owned(), said(error).into())));
+    if !earlier.is_empty() {
+        shown.insert("earlier errors".to_owned(), earlier.join("\n").into());
     }
-    let rest = job.as_object().into_iter().flatten().filter(|(name, _)| !FIRST.contains(&name.as_str()));
-    shown.extend(rest.map(|(name, value)| (name.clone(), value.clone())));
-    Value::Object(shown)
+    shown.extend(members.into_iter().map(|(name, value)| match name.as_str() {
+        "max_attempts" => ("failures".to_owned(), failures(job).into()),
+        _ => (name, value),
+    }));
+    shown
 }
 
-fn said(error: &Value) -> String {
-    format!("{}: {}", table::plain(&error["code"]), table::plain(&error["message"]))
+fn said(error: &FailureRecord) -> String {
+    format!("{}: {}", error.code, error.message)
 }
 
 /// Returns the failures that count against the most attempts. Those in an outage of the model's provider are counted
 /// apart, unless the job stated a policy; an attempt that was held back is no failure.
-fn failures(job: &Value, most: &Value) -> String {
-    let errors = job["errors"].as_array().into_iter().flatten().map(error);
+fn failures(job: &JobBody) -> String {
     let (outages, own): (Vec<_>, Vec<_>) =
-        errors.filter(JobError::costs_a_retry).partition(JobError::is_of_an_outage);
+        job.errors.iter().map(error).filter(JobError::costs_a_retry).partition(JobError::is_of_an_outage);
+    let most = job.max_attempts;
     match outages.len() {
         0 => format!("{} of {most}", own.len()),
         outages => format!("{} of {most}, and {outages} of {OUTAGE_ATTEMPTS} in an outage", own.len()),
@@ -113,15 +94,13 @@ fn failures(job: &Value, most: &Value) -> String {
 }
 
 /// Reads an error record of a job, as far as it concerns the counts.
-fn error(record: &Value) -> JobError {
-    let kind = record["code"].as_str().and_then(FailureKind::of_code).unwrap_or(FailureKind::Tool);
-    let details = record["details"].as_object().cloned().unwrap_or_default();
-    JobError { details: Box::new(details), ..JobError::new(kind, "") }
+fn error(record: &FailureRecord) -> JobError {
+    let kind = FailureKind::of_code(&record.code).unwrap_or(FailureKind::Tool);
+    JobError { details: Box::new(record.details.clone()), ..JobError::new(kind, "") }
 }
 
 /// Returns one field per line; objects and lists as indented JSON below their name.
-fn fields(job: &Value) -> String {
-    let Some(fields) = job.as_object() else { return text::block(&job.to_string()).into_owned() };
+fn fields(fields: &Map<String, Value>) -> String {
     let widest = fields.keys().map(|name| text::width(&text::line(name))).max().unwrap_or(0);
     let lines = fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
         let name = text::line(name);
@@ -147,58 +126,64 @@ fn pretty(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::job::sample;
     use serde_json::json;
+
+    fn failed(attempt: u32, code: &str, details: Value) -> Value {
+        let at = "2026-01-31T12:00:00Z";
+        json!({ "attempt": attempt, "code": code, "type": "t", "message": "no", "retryable": true, "details": details,
+                "occurred_at": at, "timestamp": at })
+    }
 
     #[test]
     fn failures_and_waits_are_reported() {
-        let job = json!({ "state": "pending", "attempt": 3, "max_attempts": 3 });
-        let shown = fields(&with_wait(&job, Some("review r by boss".to_owned())));
-        for line in ["waits for  review r by boss", "failures   0 of 3", "attempt    3"] {
+        let job = sample(&json!({ "state": "pending", "attempt": 3 }));
+        let shown = fields(&shown(&job, Some("review r by boss".to_owned())));
+        for line in ["waits for    review r by boss", "failures     0 of 3", "attempt      3"] {
             assert!(shown.contains(line), "{shown}");
         }
     }
 
     #[test]
     fn failures_in_an_outage_are_counted_apart_and_refusals_not_at_all() {
-        let error = |code: &str, details: Value| json!({ "code": code, "details": details });
-        let away = error("AGENT_MODEL_UNAVAILABLE", json!({ "outage": true }));
-        let counted = error("AGENT_MODEL_UNAVAILABLE", json!({}));
-        let refused = error("OSSA_CIRCUIT_OPEN", json!({}));
-        let held = error("RATE_LIMITED", json!({ "hold": true }));
-        let job = |errors: Vec<Value>| json!({ "errors": errors });
-        let most = json!(3);
+        let away = failed(1, "AGENT_MODEL_UNAVAILABLE", json!({ "outage": true }));
+        let counted = failed(1, "AGENT_MODEL_UNAVAILABLE", json!({}));
+        let refused = failed(1, "OSSA_CIRCUIT_OPEN", json!({}));
+        let held = failed(1, "RATE_LIMITED", json!({ "hold": true }));
+        let job = |errors: Vec<Value>| sample(&json!({ "errors": errors }));
         assert_eq!(
-            failures(&job([vec![away; 16], vec![counted.clone(), refused.clone()]].concat()), &most),
+            failures(&job([vec![away; 16], vec![counted.clone(), refused.clone()]].concat())),
             "1 of 3, and 16 of 25 in an outage"
         );
-        assert_eq!(failures(&job(vec![counted.clone(), refused, held, counted]), &most), "2 of 3");
+        assert_eq!(failures(&job(vec![counted.clone(), refused, held, counted])), "2 of 3");
     }
 
     #[test]
     fn the_outcome_is_first_and_earlier_errors_are_one_line_each() {
-        let error = |attempt: u32, code: &str| json!({ "attempt": attempt, "code": code, "message": "no" });
-        let (first, last) = (error(1, "A"), error(2, "B"));
-        let job =
-            json!({ "id": "j", "queue": "q", "errors": [first, last], "error": last, "state": "discarded" });
-        assert_eq!(
-            fields(&folded(&job)),
-            "id              j\nstate           discarded\nerror           B: no\nearlier errors  attempt 1: A: no\n\
-             queue           q"
-        );
-        let done =
-            json!({ "id": "j", "queue": "q", "errors": [first], "state": "completed", "result": "yes" });
-        assert_eq!(
-            fields(&folded(&done)),
-            "id              j\nstate           completed\nresult          yes\nearlier errors  attempt 1: A: no\n\
-             queue           q"
-        );
+        let (first, last) = (failed(1, "A", json!({})), failed(2, "B", json!({})));
+        let begins = |job: &JobBody, words: &str| {
+            let shown = fields(&shown(job, None));
+            assert!(shown.starts_with(words), "{shown}");
+            assert_eq!(
+                shown.matches("attempt 1: A").count() + shown.matches("B: no").count(),
+                words.matches(": no").count()
+            );
+        };
+        let job = sample(&json!({ "errors": [first, last], "error": last, "state": "discarded" }));
+        let words = "id              j\nstate           discarded\nerror           B: no\n\
+                     earlier errors  attempt 1: A: no\nspecversion     1.0";
+        begins(&job, words);
+        let done = sample(&json!({ "errors": [first], "state": "completed", "result": "yes" }));
+        let words = "id              j\nstate           completed\nresult          yes\n\
+                     earlier errors  attempt 1: A: no\nspecversion     1.0";
+        begins(&done, words);
     }
 
     #[test]
     fn a_job_is_one_field_per_line_with_nested_values_indented() {
         let job = json!({ "id": "j", "state": "completed", "error": null, "args": [1, 2], "result": { "a": "x\u{202e}" }, "meta": {} });
         assert_eq!(
-            fields(&job),
+            fields(job.as_object().unwrap()),
             "id      j\nstate   completed\nargs    [1,2]\nresult  {\n          \"a\": \"x\\u202e\"\n        }\nmeta    {}"
         );
     }

@@ -1,25 +1,25 @@
 //! `turnstone job list`: jobs, newest first.
 
 use super::chosen::Filters;
-use super::waiting::{Fleet, WAITS_FOR, reason, with_reasons};
+use super::waiting::{Fleet, list_with_reasons, reason, reasons};
 use crate::client::Client;
 use crate::commands::{Session, since};
 use crate::output::Format;
 use crate::output::table::{Column, column, plain};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use serde_json::Value;
 use std::process::ExitCode;
 use turnstone_domain::JobState;
+use turnstone_ojs::JobBody;
 
-const COLUMNS: &[Column] = &[
-    column("ID", |job| plain(&job["id"])),
-    column("STATE", |job| plain(&job["state"])),
-    column("TYPE", |job| plain(&job["type"])),
-    column("AGENT", |job| plain(&job["meta"]["agent"])),
-    column("QUEUE", |job| plain(&job["queue"])),
-    column("ATTEMPT", |job| plain(&job["attempt"])),
-    column("AGE", |job| since::age(&job["enqueued_at"])),
+const COLUMNS: &[Column<JobBody>] = &[
+    column("ID", |job| plain(&job.id)),
+    column("STATE", |job| plain(&job.state)),
+    column("TYPE", |job| plain(&job.job_type)),
+    column("AGENT", |job| job.meta.get("agent").map(plain).unwrap_or_default()),
+    column("QUEUE", |job| plain(&job.queue)),
+    column("ATTEMPT", |job| plain(&job.attempt)),
+    column("AGE", |job| since::age(&job.enqueued_at)),
     column("DURATION", since::duration),
 ];
 
@@ -66,13 +66,11 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
         filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
     filters.extend(args.filters.query());
     let (jobs, total) = client.list(&["ojs", "v1", "admin", "jobs"], &filters, args.limit).await?;
-    let waiting = if session.output.format == Format::Table { waiting(&jobs, &client).await } else { None };
-    match waiting {
-        Some(jobs) => session.output.list(&jobs, "id", &[COLUMNS, &[WAITS_FOR]].concat())?,
-        None => session.output.list(&jobs, "id", COLUMNS)?,
-    }
-    for job in jobs.iter().filter(|job| job["damaged"].is_string()) {
-        session.output.remark(&format!("{} cannot be read: {}", plain(&job["id"]), plain(&job["damaged"])));
+    let is_table = session.output.format == Format::Table;
+    let reasons = if is_table { waiting(&jobs, &client).await } else { Vec::new() };
+    list_with_reasons(&session.output, &jobs, |job| &job.id, COLUMNS, &reasons)?;
+    for (job, why) in jobs.iter().filter_map(|job| Some((job, job.damaged.as_ref()?))) {
+        session.output.remark(&format!("{} cannot be read: {why}", job.id));
     }
     let shown = jobs.len();
     if let Some(total) = total.filter(|total| usize::try_from(*total).is_ok_and(|total| total > shown)) {
@@ -81,16 +79,16 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the jobs with the reason of each; `None` when no job waits for a known reason.
-async fn waiting(jobs: &[Value], client: &Client) -> Option<Vec<Value>> {
-    let any = |state: &str| jobs.iter().any(|job| job["state"] == state);
-    if !any("pending") && !any("available") {
-        return None;
+/// Returns the reason of each job.
+async fn waiting(jobs: &[JobBody], client: &Client) -> Vec<Option<String>> {
+    let waits = |job: &JobBody| matches!(job.state, JobState::Pending | JobState::Available);
+    if !jobs.iter().any(waits) {
+        return Vec::new();
     }
     // The list is shown even if the key may not read the rest, such as a tenant's key.
     let fleet = Fleet::ask(client).await.ok();
-    with_reasons(jobs, async |job| {
-        if !matches!(job["state"].as_str(), Some("pending" | "available")) {
+    reasons(jobs, async |job| {
+        if !waits(job) {
             return None;
         }
         reason(job, fleet.as_ref(), client).await.ok().flatten()

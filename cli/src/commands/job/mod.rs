@@ -81,3 +81,14 @@ pub async fn run(command: JobCommand, session: &Session) -> anyhow::Result<ExitC
         JobCommand::List(args) => list::run(&args, session).await,
     }
 }
+
+/// Returns a job with these members.
+#[cfg(test)]
+pub(crate) fn sample(members: &serde_json::Value) -> turnstone_ojs::JobBody {
+    let at = "2026-01-31T12:00:00Z";
+    let base = serde_json::json!({
+        "specversion": "1.0", "id": "j", "type": "a", "queue": "default", "state": "available", "args": [], "meta": {},
+        "priority": 0, "attempt": 0, "max_attempts": 3, "created_at": at, "enqueued_at": at,
+    });
+    crate::client::filled(base, members)
+}

@@ -2,7 +2,7 @@
 
 use super::waiting::Fleet;
 use super::{batch, fields, watch};
-use crate::client::{Client, unwrapped};
+use crate::client::Client;
 use crate::commands::dev::timeline::Detail;
 use crate::commands::{Session, several};
 use crate::failure::Failure;
@@ -13,8 +13,10 @@ use serde_json::{Map, Value, json};
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
-use turnstone_domain::Ids as _;
+use turnstone_api::answers::{BatchReply, BatchView};
 use turnstone_domain::ids::SystemIds;
+use turnstone_domain::{Ids as _, JobState};
+use turnstone_ojs::{JobBody, JobReply};
 
 /// How many jobs are sent at once; the server accepts no more.
 const BATCH: usize = 1_000;
@@ -94,8 +96,7 @@ pub async fn run(mut args: PushArgs, session: &Session) -> anyhow::Result<ExitCo
     }
     let client = session.client()?;
     if let (true, false, [job]) = (args.watch, args.last, jobs.as_slice()) {
-        let pushed = unwrapped(client.post(&["ojs", "v1", "jobs"], job).await?, "job");
-        let id = pushed["id"].as_str().context("the server's answer has no job id")?.to_owned();
+        let JobReply { job: JobBody { id, .. }, .. } = client.post(&["ojs", "v1", "jobs"], job).await?;
         if session.output.format == Format::Table {
             session.output.line(&text::line(&id))?;
         }
@@ -109,8 +110,8 @@ pub async fn run(mut args: PushArgs, session: &Session) -> anyhow::Result<ExitCo
         stored: Vec::new(),
     };
     if let ([job], false) = (jobs.as_slice(), together) {
-        let answer = client.post(&["ojs", "v1", "jobs"], job).await?;
-        sent.stored(unwrapped(answer, "job"))?;
+        let JobReply { job, .. } = client.post(&["ojs", "v1", "jobs"], job).await?;
+        sent.stored(job)?;
     } else if together {
         sent.batch(&client, &jobs).await?;
     } else {
@@ -118,7 +119,7 @@ pub async fn run(mut args: PushArgs, session: &Session) -> anyhow::Result<ExitCo
     }
     if args.last && sent.count > 0 {
         for tag in &args.tag {
-            client.post(&["batches", tag, "close"], &json!({})).await?;
+            client.post::<BatchView>(&["batches", tag, "close"], &json!({})).await?;
         }
     }
     let (count, stored) = (sent.count, sent.stored);
@@ -148,19 +149,19 @@ struct Sent {
     count: usize,
     outcome: several::Outcome,
     /// One plain job per queue, for the remarks.
-    stored: Vec<Value>,
+    stored: Vec<JobBody>,
 }
 
 impl Sent {
-    fn stored(&mut self, job: Value) -> io::Result<()> {
+    fn stored(&mut self, job: JobBody) -> io::Result<()> {
         self.count += 1;
         match self.output.format {
             _ if self.silent => {}
             Format::Json => self.output.ndjson(&job)?,
-            _ => self.output.line(&text::line(job["id"].as_str().unwrap_or_default()))?,
+            _ => self.output.line(&text::line(&job.id))?,
         }
-        let known = self.stored.iter().any(|other| other["queue"] == job["queue"]);
-        if job["ext_agent_engagement_id"].is_null() && job["state"] == "available" && !known {
+        let known = self.stored.iter().any(|other| other.queue == job.queue);
+        if job.engagement_id.is_none() && job.state == JobState::Available && !known {
             self.stored.push(job);
         }
         Ok(())
@@ -168,9 +169,9 @@ impl Sent {
 
     /// Sends jobs together: all or none.
     async fn batch(&mut self, client: &Client, jobs: &[Value]) -> anyhow::Result<()> {
-        let mut answer = client.post(&["ojs", "v1", "jobs", "batch"], &json!({ "jobs": jobs })).await?;
-        let stored = answer["jobs"].as_array_mut().map(std::mem::take).unwrap_or_default();
-        Ok(stored.into_iter().try_for_each(|job| self.stored(job))?)
+        let answer: BatchReply =
+            client.post(&["ojs", "v1", "jobs", "batch"], &json!({ "jobs": jobs })).await?;
+        Ok(answer.jobs.into_iter().try_for_each(|job| self.stored(job))?)
     }
 
     /// Sends jobs in their order. A refused batch stores nothing; then each of its jobs is sent alone.
@@ -186,7 +187,7 @@ impl Sent {
             for (within, job) in part.iter().enumerate() {
                 let at = at * BATCH + within;
                 match client.post(&["ojs", "v1", "jobs"], job).await {
-                    Ok(answer) => self.stored(unwrapped(answer, "job"))?,
+                    Ok(JobReply { job, .. }) => self.stored(job)?,
                     Err(failure) if is_full(&failure) => {
                         let left = jobs.len() - at;
                         let hint = format!("the last {left} of {} jobs were not enqueued", jobs.len());
@@ -207,7 +208,7 @@ fn is_full(failure: &Failure) -> bool {
 
 /// Prints a warning when no worker fetches these plain jobs. A caller that may not read the list of workers gets
 /// none.
-async fn remark_on_silence(client: &Client, stored: &[Value], session: &Session) {
+async fn remark_on_silence(client: &Client, stored: &[JobBody], session: &Session) {
     if stored.is_empty() || session.output.quiet {
         return;
     }

@@ -2,9 +2,10 @@
 
 use crate::output::table::plain;
 use crate::output::text;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use turnstone_api::answers::State;
 
-/// A question of an agent to its user, as `awaiting` of an engagement and the event `input.requested` have it.
+/// A question of an agent to its user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Question {
     engagement: String,
@@ -13,13 +14,22 @@ pub struct Question {
 }
 
 impl Question {
-    /// Reads the question of an engagement; `None` when there is none.
+    /// Returns the question that an engagement waits with; `None` when there is none.
     #[must_use]
-    pub fn read(engagement: &str, data: &Value) -> Option<Self> {
-        let call_id = data["call_id"].as_str()?.to_owned();
-        let keys: &Map<String, Value> = data["request_keys"].as_object()?;
-        let keys =
-            keys.iter().map(|(key, requested)| (text::line(key), text::line(&plain(requested)))).collect();
+    pub fn of(engagement: &State) -> Option<Self> {
+        let awaiting = engagement.awaiting.as_ref()?;
+        Self::read(&engagement.engagement_id, awaiting.call_id.as_deref(), awaiting.request_keys.as_ref())
+    }
+
+    /// Returns the question of a call, with its keys as an event `input.requested` has them; `None` when there is none.
+    #[must_use]
+    pub fn read(engagement: &str, call_id: Option<&str>, keys: Option<&Value>) -> Option<Self> {
+        let call_id = call_id?.to_owned();
+        let keys = keys?
+            .as_object()?
+            .iter()
+            .map(|(key, requested)| (text::line(key), text::line(&plain(requested))))
+            .collect();
         Some(Self { engagement: engagement.to_owned(), call_id, keys })
     }
 
@@ -80,7 +90,7 @@ mod tests {
     use serde_json::json;
 
     fn question(keys: Value) -> Question {
-        Question::read("e", &json!({"call_id": "c", "request_keys": keys})).unwrap()
+        Question::read("e", Some("c"), Some(&keys)).unwrap()
     }
 
     #[test]
@@ -91,7 +101,7 @@ mod tests {
         let two = question(json!({"city": "Where to?", "day": "When?"}));
         assert_eq!(two.asked(), "city: Where to?; day: When?");
         assert_eq!(two.command(), "turnstone engagement answer e --call c city=VALUE day=VALUE");
-        assert_eq!(Question::read("e", &json!({"review_id": "r"})), None);
+        assert_eq!(Question::read("e", Some("c"), None), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Map, Value};
 use std::process::ExitCode;
 use turnstone_domain::JobState;
+use turnstone_ojs::JobBody;
 
 /// The members of a job that are its outcome.
 const MEMBERS: [&str; 11] = [
@@ -45,15 +46,14 @@ pub async fn run(args: &ResultsArgs, session: &Session) -> anyhow::Result<ExitCo
     let (mut printed, mut open) = (0_usize, 0_usize);
     client
         .each_job(&query, |job| {
-            let ended = job["state"].as_str().and_then(JobState::parse).is_some_and(JobState::is_terminal);
-            if args.state.is_none() && !ended {
+            if args.state.is_none() && !job.state.is_terminal() {
                 open += 1;
                 return Ok(());
             }
             printed += 1;
             match output.format {
-                Format::Ids => output.line(&text::line(job["id"].as_str().unwrap_or_default())),
-                Format::Json | Format::Table => output.ndjson(&outcome(job)),
+                Format::Ids => output.line(&text::line(&job.id)),
+                Format::Json | Format::Table => output.ndjson(&outcome(job)?),
             }
         })
         .await?;
@@ -66,22 +66,25 @@ pub async fn run(args: &ResultsArgs, session: &Session) -> anyhow::Result<ExitCo
 }
 
 /// Returns the members of a job that are its outcome; absent ones are left out.
-fn outcome(job: &Value) -> Value {
-    let mut shown = Map::new();
-    for name in MEMBERS.into_iter().filter(|name| !job[*name].is_null()) {
-        shown.insert(name.to_owned(), job[name].clone());
-    }
-    Value::Object(shown)
+fn outcome(job: &JobBody) -> serde_json::Result<Map<String, Value>> {
+    let mut all: Map<String, Value> = serde_json::from_value(serde_json::to_value(job)?)?;
+    Ok(MEMBERS
+        .into_iter()
+        .filter_map(|name| all.remove_entry(name))
+        .filter(|(_, value)| !value.is_null())
+        .collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::job::sample;
     use serde_json::json;
 
     #[test]
     fn an_outcome_has_no_other_members() {
-        let job = json!({"id": "j", "state": "completed", "result": {"a": 1}, "queue": "q", "error": null});
-        assert_eq!(outcome(&job), json!({"id": "j", "state": "completed", "result": {"a": 1}}));
+        let job = sample(&json!({"state": "completed", "result": {"a": 1}, "error": null}));
+        let names: Vec<String> = outcome(&job).unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["id", "type", "args", "state", "result", "enqueued_at"]);
     }
 }

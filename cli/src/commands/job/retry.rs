@@ -1,10 +1,12 @@
 //! `turnstone job retry`: runs discarded or cancelled jobs again.
 
+use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::bulk::{Bulk, JobsArgs};
 use crate::failure::Failure;
 use serde_json::json;
 use std::process::ExitCode;
+use turnstone_ojs::JobReply;
 
 const RETRY: Bulk =
     Bulk { verb: "retry", done: "available again", path: &["ojs", "v1", "admin", "jobs", "bulk", "retry"] };
@@ -18,8 +20,9 @@ pub async fn run(args: JobsArgs, session: &Session) -> anyhow::Result<ExitCode> 
         let failure = Failure::usage(format!("{state} jobs cannot be retried"));
         return Err(failure.hint("discarded and retryable ones can").into());
     }
-    let one = |client: crate::client::Client, id: String| async move {
-        client.post(&["ojs", "v1", "admin", "jobs", &id, "retry"], &json!({})).await
+    let one = |client: Client, id: String| async move {
+        let path = ["ojs", "v1", "admin", "jobs", &id, "retry"];
+        client.post(&path, &json!({})).await.map(|JobReply { job, .. }| job)
     };
     args.run(session, RETRY, one).await
 }

@@ -3,21 +3,24 @@
 use super::question::Question;
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::output::table::{Column, column, plain, time};
+use crate::output::table::{self, Column, plain, time};
+use crate::output::{Output, text};
 use futures::StreamExt as _;
+use serde::Serialize;
 use serde_json::Value;
+use std::fmt::Display;
+use std::io;
+use turnstone_api::answers::{BudgetView, CountedQueue, State, WorkerItem, WorkerItemKind};
+use turnstone_domain::JobState;
+use turnstone_ojs::JobBody;
 
-/// Shown when there is anything to show in it; see [`with_reasons`].
-pub const WAITS_FOR: Column = column("WAITS FOR", |item| plain(&item[WAITING]));
-/// The field of the reason while a table is made.
-const WAITING: &str = "waits for";
 /// How many items are queried at once.
 const AT_ONCE: usize = 8;
 
 /// The workers and the paused queues: queried once for any number of jobs.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Fleet {
-    workers: Vec<Value>,
+    workers: Vec<WorkerItem>,
     paused: Vec<String>,
 }
 
@@ -28,20 +31,21 @@ impl Fleet {
     /// The request fails, or the key may not read this.
     pub async fn ask(client: &Client) -> Result<Self, Failure> {
         let (workers, _) = client.list(&["ojs", "v1", "admin", "workers"], &[], usize::MAX).await?;
-        let (queues, _) = client.list(&["ojs", "v1", "admin", "queues"], &[], usize::MAX).await?;
-        let paused = queues.iter().filter(|queue| queue["paused"] == true);
-        Ok(Self { workers, paused: paused.map(|queue| plain(&queue["name"])).collect() })
+        let path = ["ojs", "v1", "admin", "queues"];
+        let (queues, _): (Vec<CountedQueue>, _) = client.list(&path, &[], usize::MAX).await?;
+        let paused = queues.into_iter().filter(|queue| queue.paused).map(|queue| queue.name);
+        Ok(Self { workers, paused: paused.collect() })
     }
 
     /// Returns why no worker takes an available job, if the reason is known here.
     #[must_use]
-    pub fn keeps(&self, job: &Value) -> Option<String> {
-        let queue = plain(&job["queue"]);
-        if self.paused.contains(&queue) {
+    pub fn keeps(&self, job: &JobBody) -> Option<String> {
+        let queue = &job.queue;
+        if self.paused.contains(queue) {
             return Some(format!("queue {queue} is paused: turnstone queue resume {queue}"));
         }
-        let agent = !job["ext_agent_engagement_id"].is_null();
-        if self.serves(&queue, agent) {
+        let agent = job.engagement_id.is_some();
+        if self.serves(queue, agent) {
             return None;
         }
         Some(if agent {
@@ -57,11 +61,11 @@ impl Fleet {
     /// Returns true if a live worker takes jobs of this queue. Turnstone's own workers run agents; plain jobs are
     /// fetched over HTTP.
     fn serves(&self, queue: &str, agent: bool) -> bool {
-        let kind = if agent { "own" } else { "http" };
+        let kind = if agent { WorkerItemKind::Own } else { WorkerItemKind::Http };
         self.workers.iter().any(|worker| {
-            let queues = worker["queues"].as_array().map(Vec::as_slice).unwrap_or_default();
-            worker["kind"] == kind
-                && worker["state"] == "running"
+            let queues = &worker.queues;
+            worker.kind == kind
+                && worker.state == "running"
                 && (queues.is_empty() || queues.iter().any(|served| served == queue || served == "*"))
         })
     }
@@ -71,47 +75,56 @@ impl Fleet {
 ///
 /// # Errors
 /// The request fails.
-pub async fn reason(job: &Value, fleet: Option<&Fleet>, client: &Client) -> Result<Option<String>, Failure> {
-    let held = job["held"] == true || job["paused"] == true;
-    Ok(match job["state"].as_str() {
-        _ if held => Some("paused by an operator".to_owned()),
-        Some("available") => fleet.and_then(|fleet| fleet.keeps(job)),
-        Some("scheduled") => Some(format!("its time, {}", time(&job["scheduled_at"]))),
-        Some("retryable") => Some(format!("its next attempt, at {}", time(&job["next_retry_at"]))),
-        Some("pending") if job["waits_for"].is_object() => {
-            Some(described(&job["waits_for"], job, client).await?)
+pub async fn reason(
+    job: &JobBody,
+    fleet: Option<&Fleet>,
+    client: &Client,
+) -> Result<Option<String>, Failure> {
+    Ok(match (job.state, &job.waits_for) {
+        (JobState::Available, _) => fleet.and_then(|fleet| fleet.keeps(job)),
+        (JobState::Scheduled, _) => Some(format!("its time, {}", time(&job.scheduled_at))),
+        (JobState::Retryable, _) => Some(format!("its next attempt, at {}", time(&job.next_retry_at))),
+        (JobState::Pending, Some(data)) => Some(described(data, job, client).await?),
+        (JobState::Pending, None) if job.workflow_id.is_some() => {
+            Some("earlier steps of its workflow".to_owned())
         }
-        Some("pending") if !job["workflow_id"].is_null() => Some("earlier steps of its workflow".to_owned()),
         _ => None,
     })
 }
 
-/// Returns the items with the reason of each for [`WAITS_FOR`]; `None` when none of them has one.
-pub async fn with_reasons(
-    items: &[Value],
-    reason: impl AsyncFn(&Value) -> Option<String>,
-) -> Option<Vec<Value>> {
+/// Returns the reason of each item, in their order.
+pub async fn reasons<T>(items: &[T], reason: impl AsyncFn(&T) -> Option<String>) -> Vec<Option<String>> {
     let reason = &reason;
-    let explained: Vec<Value> = futures::stream::iter(items.to_vec())
-        .map(|mut item| async move {
-            if let Some(why) = reason(&item).await {
-                item[WAITING] = why.into();
-            }
-            item
-        })
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
-    explained.iter().any(|item| !item[WAITING].is_null()).then_some(explained)
+    let each = futures::stream::iter(items).map(|item| async move { reason(item).await });
+    each.buffered(AT_ONCE).collect().await
 }
 
-async fn described(data: &Value, job: &Value, client: &Client) -> Result<String, Failure> {
+/// Prints a list, with a further column of a table for the reasons when there are any.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn list_with_reasons<T: Serialize>(
+    output: &Output,
+    items: &[T],
+    id: impl Fn(&T) -> &str,
+    columns: &[Column<T>],
+    reasons: &[Option<String>],
+) -> io::Result<()> {
+    if reasons.iter().all(Option::is_none) {
+        return output.list(items, id, columns);
+    }
+    let mut headings = table::headings(columns);
+    headings.push("WAITS FOR");
+    let mut rows: Vec<Vec<String>> = items.iter().map(|item| table::cells(item, columns)).collect();
+    for (row, why) in rows.iter_mut().zip(reasons) {
+        row.push(text::line(why.as_deref().unwrap_or_default()));
+    }
+    output.line(&table::ruled(headings, rows, output.tty))
+}
+
+async fn described(data: &Value, job: &JobBody, client: &Client) -> Result<String, Failure> {
     if let Some(children) = data["children"].as_i64() {
-        return Ok(if children == 1 {
-            "1 delegated job".to_owned()
-        } else {
-            format!("{children} delegated jobs")
-        });
+        return Ok(text::counted(children, "delegated job"));
     }
     if data["kind"] == "budget" {
         return budget(data, job, client).await;
@@ -129,78 +142,83 @@ pub fn asks_user(waits_for: &Value) -> bool {
     waits_for["kind"] == "input" && waits_for["review_id"].is_null()
 }
 
+async fn engagement_of(job: &JobBody, client: &Client) -> Result<State, Failure> {
+    client.get(&["engagements", job.engagement_id.as_deref().unwrap_or_default()], &[]).await
+}
+
 /// Returns the question to the user, read from the engagement: reading it there counts as displaying it.
-async fn input(job: &Value, client: &Client) -> Result<String, Failure> {
-    let id = plain(&job["ext_agent_engagement_id"]);
-    let engagement = client.get(&["engagements", &id], &[]).await?;
-    let user = engagement["user"]["id"].as_str().map(|user| format!(" {user}")).unwrap_or_default();
-    Ok(match Question::read(&id, &engagement["awaiting"]) {
-        Some(question) => format!("its user{user}: {} ({})", question.asked(), question.command()),
-        None => format!("its user{user}: turnstone engagement show {id}"),
+async fn input(job: &JobBody, client: &Client) -> Result<String, Failure> {
+    let engagement = engagement_of(job, client).await?;
+    let user = &engagement.user.id;
+    Ok(match Question::of(&engagement) {
+        Some(question) => format!("its user {user}: {} ({})", question.asked(), question.command()),
+        None => format!("its user {user}: turnstone engagement show {}", engagement.engagement_id),
     })
 }
 
-async fn budget(data: &Value, job: &Value, client: &Client) -> Result<String, Failure> {
+async fn budget(data: &Value, job: &JobBody, client: &Client) -> Result<String, Failure> {
     let name = plain(&data["budget"]);
-    let until = plain(&data["until"]);
-    let anew = if until.is_empty() {
-        String::new()
-    } else {
-        format!(", or begins anew at {}", time(&data["until"]))
-    };
+    let until = time(&data["until"]);
+    let anew = if until.is_empty() { until } else { format!(", or begins anew at {until}") };
     if name == "engagement" {
-        let id = plain(&job["ext_agent_engagement_id"]);
-        let engagement = client.get(&["engagements", &id], &[]).await?;
-        let tokens = &engagement["tokens"];
-        let numbers = spent(&tokens["used"], &tokens["limit"], "tokens");
+        let State { engagement_id: id, tokens, .. } = engagement_of(job, client).await?;
+        let numbers = spent(Some(tokens.used), tokens.limit, "tokens");
         return Ok(format!(
             "its own budget{numbers}: turnstone budget raise --engagement {id} --tokens N{anew}"
         ));
     }
-    let shared = client.get(&["budgets", &name], &[]).await?;
-    let row = &shared["rows"][0];
-    let limits = &shared["limits"];
-    let flag =
-        ["tokens_per_day", "tokens", "cost_per_day", "cost"].into_iter().find(|flag| !limits[flag].is_null());
-    let flag = flag.unwrap_or("tokens");
-    let side = if flag.starts_with("tokens") { "tokens" } else { "cost" };
-    let unit = if side == "tokens" { "tokens".to_owned() } else { plain(&shared["currency"]) };
-    let numbers = spent(&row[side]["used"], &limits[flag], &unit);
-    Ok(format!("budget {name}{numbers}: turnstone budget raise {name} --{} N{anew}", flag.replace('_', "-")))
+    let shared: BudgetView = client.get(&["budgets", &name], &[]).await?;
+    let (limits, row) = (&shared.limits, shared.rows.first());
+    let tokens = [("tokens-per-day", limits.tokens_per_day), ("tokens", limits.tokens)];
+    let costs = [("cost-per-day", &limits.cost_per_day), ("cost", &limits.cost)];
+    let (flag, numbers) = if let Some((flag, limit)) = tokens.into_iter().find(|(_, limit)| limit.is_some()) {
+        (flag, spent(row.map(|row| row.tokens.used), limit, "tokens"))
+    } else if let Some((flag, limit)) = costs.into_iter().find(|(_, limit)| limit.is_some()) {
+        (flag, spent(row.map(|row| &row.cost.used), limit.as_ref(), &shared.currency))
+    } else {
+        ("tokens", String::new())
+    };
+    Ok(format!("budget {name}{numbers}: turnstone budget raise {name} --{flag} N{anew}"))
 }
 
-fn spent(used: &Value, limit: &Value, unit: &str) -> String {
-    if used.is_null() || limit.is_null() {
-        return String::new();
+fn spent<T: Display>(used: Option<T>, limit: Option<T>, unit: &str) -> String {
+    match used.zip(limit) {
+        Some((used, limit)) => format!(" ({used} of {limit} {unit} spent)"),
+        None => String::new(),
     }
-    format!(" ({} of {} {unit} spent)", plain(used), plain(limit))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::job::sample;
     use serde_json::json;
 
     #[test]
     fn the_wait_of_a_job_is_reported() {
-        let worker = |kind: &str, queues: Value| json!({"kind": kind, "state": "running", "queues": queues});
+        let worker = |kind: &str, queues: Value| {
+            let at = "2026-01-31T12:00:00Z";
+            let base = json!({"id": "w", "state": "running", "active_jobs": 0, "concurrency": 1, "hostname": "h", "pid": 1,
+                              "version": "1", "started_at": at, "last_heartbeat_at": at});
+            crate::client::filled(base, &json!({"kind": kind, "queues": queues}))
+        };
         let fleet = Fleet {
             workers: vec![worker("own", json!(["*"])), worker("http", json!(["mail"]))],
             paused: vec!["night".to_owned()],
         };
-        let says = |job: Value| fleet.keeps(&job).unwrap_or_default();
+        let says = |job: Value| fleet.keeps(&sample(&job)).unwrap_or_default();
         assert!(says(json!({"queue": "night"})).contains("turnstone queue resume night"));
         assert!(says(json!({"queue": "default"})).contains("--agent"));
         assert_eq!(says(json!({"queue": "mail"})), "");
         assert_eq!(says(json!({"queue": "default", "ext_agent_engagement_id": "e"})), "");
         let no_worker = Fleet { workers: Vec::new(), paused: Vec::new() };
-        let job = json!({"queue": "default", "ext_agent_engagement_id": "e"});
+        let job = sample(&json!({"queue": "default", "ext_agent_engagement_id": "e"}));
         assert!(no_worker.keeps(&job).unwrap().contains("no worker serves queue default"));
     }
 
     #[test]
     fn numbers_stand_only_where_there_are_any() {
-        assert_eq!(spent(&json!(480), &json!(500), "tokens"), " (480 of 500 tokens spent)");
-        assert_eq!(spent(&json!(480), &Value::Null, "tokens"), "");
+        assert_eq!(spent(Some(480), Some(500), "tokens"), " (480 of 500 tokens spent)");
+        assert_eq!(spent(Some(480), None, "tokens"), "");
     }
 }

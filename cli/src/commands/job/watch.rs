@@ -1,16 +1,18 @@
 //! `turnstone job watch`: a job's timeline as it happens.
 
 use super::waiting::{Fleet, reason};
+use crate::client::Client;
 use crate::client::stream::Ending;
-use crate::client::{Client, unwrapped};
 use crate::commands::Session;
 use crate::commands::dev::timeline::{Detail, SeenEvent, Timeline};
 use crate::failure::Exit;
-use crate::output::{Format, Output, columns, table, text};
+use crate::output::{Format, Output, columns, text};
 use clap::Args;
 use serde_json::Value;
 use std::process::ExitCode;
 use std::time::Duration;
+use turnstone_domain::{JobState, RawJson};
+use turnstone_ojs::{JobBody, JobReply};
 
 /// How long a job may be unclaimed before a remark is printed.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -46,7 +48,7 @@ pub async fn run(id: &str, client: &Client, session: &Session, detail: Detail) -
     let ending = watched?;
     match output.format {
         Format::Table => {
-            let job = unwrapped(client.get(&["ojs", "v1", "jobs", id], &[]).await?, "job");
+            let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", id], &[]).await?;
             if let Some(said) = outcome(&job, ending) {
                 output.line(&format!("\n{}", text::wrapped(&said, columns(&output))))?;
             }
@@ -65,9 +67,8 @@ async fn explain_silence(id: &str, client: &Client, output: &Output) -> std::con
     loop {
         tokio::time::sleep(PATIENCE).await;
         // Watching continues regardless of this, and reports an unreachable server.
-        let Ok(job) = client.get(&["ojs", "v1", "jobs", id], &[]).await else { continue };
-        let job = unwrapped(job, "job");
-        if job["state"] != "available" {
+        let Ok(JobReply { job, .. }) = client.get(&["ojs", "v1", "jobs", id], &[]).await else { continue };
+        if job.state != JobState::Available {
             continue;
         }
         let Ok(fleet) = Fleet::ask(client).await else { continue };
@@ -79,36 +80,45 @@ async fn explain_silence(id: &str, client: &Client, output: &Output) -> std::con
 }
 
 /// Returns the outcome of the job.
-fn outcome(job: &Value, ending: Ending) -> Option<String> {
-    let id = text::line(&table::plain(&job["id"]));
+fn outcome(job: &JobBody, ending: Ending) -> Option<String> {
+    let id = text::line(&job.id);
     if ending == Ending::Completed {
-        return Some(format!("result of {id}:\n{}", result(&job["result"])));
+        let result = job.result.as_ref().map_or_else(|| "null".to_owned(), result);
+        return Some(format!("result of {id}:\n{result}"));
     }
-    let error = &job["error"];
-    let message = error["message"].as_str()?;
-    let reported = format!("{}: {message}", table::plain(&error["code"]));
+    let error = job.error.as_ref()?;
+    let reported = format!("{}: {}", error.code, error.message);
     Some(format!("error of {id}:\n{}", text::block(&reported)))
 }
 
-fn result(result: &Value) -> String {
-    match result {
-        Value::String(words) => text::block(words).into_owned(),
-        other => text::json(&serde_json::to_string_pretty(other).unwrap_or_default()).into_owned(),
+/// Returns the result of a job for people: a text as it is, anything else as indented JSON.
+#[must_use]
+pub fn result(result: &RawJson) -> String {
+    match result.parse() {
+        Ok(Value::String(words)) => text::block(&words).into_owned(),
+        Ok(other) => text::json(&serde_json::to_string_pretty(&other).unwrap_or_default()).into_owned(),
+        // A number that is out of range stays the text that it is.
+        Err(_) => text::json(result.as_str()).into_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::job::sample;
     use serde_json::json;
 
     #[test]
     fn errors_are_reported_in_full() {
         let advice = "x".repeat(400) + "; raise it with `turnstone budget raise fleet`";
-        let job = json!({"id": "j", "error": {"code": "C", "message": advice}});
+        let at = "2026-01-31T12:00:00Z";
+        let job = sample(
+            &json!({"error": {"code": "C", "type": "t", "message": advice, "retryable": false, "details": {},
+                                           "attempt": 1, "occurred_at": at, "timestamp": at}}),
+        );
         assert_eq!(outcome(&job, Ending::Unsuccessful).unwrap(), format!("error of j:\nC: {advice}"));
-        assert_eq!(outcome(&json!({"id": "j"}), Ending::Unsuccessful), None);
-        let job = json!({"id": "j", "result": "done"});
+        assert_eq!(outcome(&sample(&json!({})), Ending::Unsuccessful), None);
+        let job = sample(&json!({"result": "done"}));
         assert_eq!(outcome(&job, Ending::Completed).unwrap(), "result of j:\ndone");
     }
 }

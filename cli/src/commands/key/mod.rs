@@ -8,8 +8,8 @@ use super::Session;
 use crate::output::table::{Column, column, plain};
 use crate::output::{Format, text};
 use clap::{Args, Subcommand};
-use serde_json::Value;
 use std::process::ExitCode;
+use turnstone_api::answers::{KeyList, NewKey, OwnPrincipal, ShownKey};
 
 /// `turnstone key`.
 #[derive(Debug, Subcommand)]
@@ -70,15 +70,15 @@ pub struct RevokeArgs {
     pub keys: Vec<String>,
 }
 
-const COLUMNS: &[Column] = &[
-    column("ID", |row| plain(&row["id"])),
-    column("NAME", |row| plain(&row["name"])),
-    column("TENANT", |row| plain(&row["tenant"])),
-    column("ROLES", |row| list(&row["roles"])),
-    column("ACTS FOR", |row| list(&row["acts_for"])),
-    column("STATE", |row| plain(&row["state"])),
-    column("EXPIRES", |row| plain(&row["expires_at"])),
-    column("LAST USED", |row| plain(&row["last_used_at"])),
+const COLUMNS: &[Column<ShownKey>] = &[
+    column("ID", |row| plain(&row.id)),
+    column("NAME", |row| plain(&row.name)),
+    column("TENANT", |row| plain(&row.tenant)),
+    column("ROLES", |row| row.roles.join(", ")),
+    column("ACTS FOR", |row| row.acts_for.join(", ")),
+    column("STATE", |row| plain(&row.state)),
+    column("EXPIRES", |row| plain(&row.expires_at)),
+    column("LAST USED", |row| plain(&row.last_used_at)),
 ];
 
 /// Runs the command.
@@ -88,74 +88,62 @@ const COLUMNS: &[Column] = &[
 pub async fn run(command: KeyCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         KeyCommand::Create(args) => create::run(args, session).await?,
-        KeyCommand::List => session.output.list(&keys(session).await?, "id", COLUMNS)?,
+        KeyCommand::List => session.output.list(&keys(session).await?, |key| &key.id, COLUMNS)?,
         KeyCommand::Rotate(args) => rotate::run(args, session).await?,
         KeyCommand::Revoke(args) => revoke::run(args, session).await?,
         KeyCommand::Whoami => {
-            let principal = session.client()?.get(&["principal"], &[]).await?;
+            let own: OwnPrincipal = session.client()?.get(&["principal"], &[]).await?;
+            let name = text::line(&own.name);
             match session.output.format {
                 Format::Table => {
-                    session.output.line(&format!("{}: {}", name(&principal), may(&principal)))?
+                    let may = may(own.tenant.as_deref(), &own.roles, &own.acts_for);
+                    session.output.line(&format!("{name}: {may}"))?;
                 }
-                Format::Json => session.output.json(&principal)?,
-                Format::Ids => session.output.line(&name(&principal))?,
+                Format::Json => session.output.json(&own)?,
+                Format::Ids => session.output.line(&name)?,
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn keys(session: &Session) -> anyhow::Result<Vec<Value>> {
-    let mut answer = session.client()?.get(&["keys"], &[]).await?;
-    Ok(match answer["keys"].take() {
-        Value::Array(keys) => keys,
-        _ => Vec::new(),
-    })
+async fn keys(session: &Session) -> anyhow::Result<Vec<ShownKey>> {
+    let KeyList { keys } = session.client()?.get(&["keys"], &[]).await?;
+    Ok(keys)
 }
 
 /// Returns the id of a key that is named by its id, or by the name of its principal.
 async fn id_of(named: &str, session: &Session) -> anyhow::Result<String> {
-    let keys = keys(session).await?;
-    let is_named = |key: &&Value| key["id"] == named || (key["name"] == named && key["state"] == "active");
-    let id = keys.iter().find(is_named).and_then(|key| key["id"].as_str());
-    Ok(id.unwrap_or(named).to_owned())
+    let is_named = |key: &ShownKey| key.id == named || (key.name == named && key.state == "active");
+    let found = keys(session).await?.into_iter().find(is_named);
+    Ok(found.map_or_else(|| named.to_owned(), |key| key.id))
 }
 
 /// Prints a key with its new secret.
-fn show_secret(key: &Value, session: &Session) -> anyhow::Result<()> {
-    let output = &session.output;
-    let secret = text::line(key["secret"].as_str().unwrap_or_default()).to_string();
+fn show_secret(new: &NewKey, session: &Session) -> anyhow::Result<()> {
+    let (output, NewKey { key, secret }) = (&session.output, new);
     match output.format {
-        Format::Json => output.json(key)?,
-        Format::Ids => output.line(&text::line(key["id"].as_str().unwrap_or_default()).to_string())?,
+        Format::Json => output.json(new)?,
+        Format::Ids => output.line(&text::line(&key.id))?,
         Format::Table => {
-            output.line(&secret)?;
-            output.remark(&format!("key {} of {}: {}", plain(&key["id"]), name(key), may(key)));
+            output.line(&text::line(secret))?;
+            let may = may(key.tenant.as_deref(), &key.roles, &key.acts_for);
+            output.remark(&format!("key {} of {}: {may}", key.id, text::line(&key.name)));
             output.remark("this is the only time that the secret is shown; the server keeps its hash");
         }
     }
     Ok(())
 }
 
-fn name(key: &Value) -> String {
-    text::line(key["name"].as_str().unwrap_or_default()).to_string()
-}
-
 /// Returns the permissions of a principal in words.
-fn may(principal: &Value) -> String {
-    let whose = principal["tenant"]
-        .as_str()
-        .map_or("the whole fleet".to_owned(), |tenant| format!("tenant {tenant}"));
-    let acts_for = match list(&principal["acts_for"]) {
+fn may(tenant: Option<&str>, roles: &[String], acts_for: &[String]) -> String {
+    let whose = tenant.map_or("the whole fleet".to_owned(), |tenant| format!("tenant {tenant}"));
+    let acts_for = match acts_for.join(", ") {
         names if names.is_empty() => "itself".to_owned(),
         names if names == "*" => "everyone".to_owned(),
         names => format!("itself, {names}"),
     };
-    text::line(&format!("{} of {whose}, acts for {acts_for}", list(&principal["roles"]))).to_string()
-}
-
-fn list(values: &Value) -> String {
-    values.as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+    text::line(&format!("{} of {whose}, acts for {acts_for}", roles.join(", ")))
 }
 
 /// Reads a duration of whole seconds, minutes, hours or days.
@@ -175,7 +163,6 @@ fn seconds(text: &str) -> Result<i64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn durations_have_a_unit() {
@@ -187,9 +174,14 @@ mod tests {
 
     #[test]
     fn permissions_are_shown_in_words() {
-        let key = json!({"tenant": "acme", "roles": ["submitter", "approver"], "acts_for": ["ben"]});
-        assert_eq!(may(&key), "submitter, approver of tenant acme, acts for itself, ben");
-        let all = json!({"tenant": null, "roles": ["admin"], "acts_for": ["*"]});
-        assert_eq!(may(&all), "admin of the whole fleet, acts for everyone");
+        let roles = ["submitter", "approver"].map(str::to_owned);
+        assert_eq!(
+            may(Some("acme"), &roles, &["ben".to_owned()]),
+            "submitter, approver of tenant acme, acts for itself, ben"
+        );
+        assert_eq!(
+            may(None, &["admin".to_owned()], &["*".to_owned()]),
+            "admin of the whole fleet, acts for everyone"
+        );
     }
 }

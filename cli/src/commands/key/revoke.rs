@@ -1,19 +1,19 @@
 //! `turnstone key revoke`.
 
-use super::{RevokeArgs, id_of, name};
+use super::{RevokeArgs, id_of};
 use crate::commands::Session;
-use crate::output::Format;
-use crate::output::table::plain;
+use crate::output::{Format, text};
+use turnstone_api::answers::ShownKey;
 
 pub(super) async fn run(args: RevokeArgs, session: &Session) -> anyhow::Result<()> {
     for named in args.keys {
         let id = id_of(&named, session).await?;
-        let key = session.client()?.delete(&["keys", &id]).await?;
+        let key: ShownKey = session.client()?.delete(&["keys", &id]).await?;
         match session.output.format {
             Format::Json => session.output.ndjson(&key)?,
-            Format::Ids => session.output.line(&plain(&key["id"]))?,
+            Format::Ids => session.output.line(&key.id)?,
             Format::Table => {
-                session.output.line(&format!("key {} of {} is revoked", plain(&key["id"]), name(&key)))?;
+                session.output.line(&format!("key {} of {} is revoked", key.id, text::line(&key.name)))?;
             }
         }
     }

@@ -154,15 +154,15 @@ fn guarded(agent: &AgentDefinition, audit: &Value, found: &mut Found) {
 async fn recorded_ids(client: &Client, args: &TestArgs, own: &str) -> anyhow::Result<Vec<String>> {
     let filters = list::filters(Some(args.agent.as_deref().unwrap_or(own)), args.since.as_deref());
     let found = list::newest(client, &filters, args.limit.unwrap_or(usize::MAX)).await?;
-    Ok(found.iter().filter_map(|one| one["engagement_id"].as_str()).map(str::to_owned).collect())
+    Ok(found.into_iter().map(|one| one.engagement_id).collect())
 }
 
 /// Returns the audit of an engagement with all of its attempts, which come in parts.
 async fn audit(client: &Client, id: &str) -> Result<Value, Failure> {
     let path = ["engagements", id, "audit"];
-    let mut audit = client.get(&path, &[]).await?;
+    let mut audit: Value = client.get(&path, &[]).await?;
     while audit["has_more"] == true {
-        let next = client.get(&path, &[("after", audit["cursor"].to_string())]).await?;
+        let next: Value = client.get(&path, &[("after", audit["cursor"].to_string())]).await?;
         if let (Some(all), Some(part)) = (audit["attempts"].as_array_mut(), next["attempts"].as_array()) {
             all.extend(part.iter().cloned());
         }

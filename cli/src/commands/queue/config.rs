@@ -6,6 +6,7 @@ use crate::output::{Format, text};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
+use turnstone_api::answers::QueueDetail;
 
 /// `turnstone queue set`.
 #[derive(Clone, Debug, Args)]
@@ -58,7 +59,7 @@ pub async fn run(args: &SetArgs, session: &Session) -> anyhow::Result<ExitCode> 
     }
     let path = ["ojs", "v1", "queues", &args.name];
     let (client, output) = (session.client()?, session.output);
-    let answer = client.put(&path, &Value::Object(config)).await?;
+    let answer: QueueDetail = client.put(&path, &config).await?;
     match output.format {
         Format::Json => output.json(&answer)?,
         Format::Ids => output.line(&text::line(&args.name))?,

@@ -3,12 +3,13 @@
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};
 use std::process::ExitCode;
+use turnstone_api::answers::LimitReply;
 
-const COLUMNS: &[Column] = &[
-    column("KEY", |limit| plain(&limit["key"])),
-    column("ACTIVE", |limit| plain(&limit["concurrency"]["active"])),
-    column("AT MOST", |limit| plain(&limit["concurrency"]["limit"])),
-    column("WAITING", |limit| plain(&limit["waiting_count"])),
+const COLUMNS: &[Column<LimitReply>] = &[
+    column("KEY", |limit| plain(&limit.key)),
+    column("ACTIVE", |limit| plain(&limit.concurrency.active)),
+    column("AT MOST", |limit| plain(&limit.concurrency.limit)),
+    column("WAITING", |limit| plain(&limit.waiting_count)),
 ];
 
 /// Prints the list.
@@ -18,6 +19,6 @@ const COLUMNS: &[Column] = &[
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let path = ["ojs", "v1", "rate-limits"];
     let (limits, _) = session.client()?.pages(&path, &[], "rate_limits", usize::MAX).await?;
-    session.output.list(&limits, "key", COLUMNS)?;
+    session.output.list(&limits, |limit| &limit.key, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ use crate::commands::Session;
 use crate::commands::chosen::{Chosen, Deed};
 use serde_json::json;
 use std::process::ExitCode;
+use turnstone_api::answers::PausedQueue;
 
 /// Pauses or resumes queues.
 ///
@@ -16,9 +17,10 @@ pub async fn run(
     done: &'static str,
     session: &Session,
 ) -> anyhow::Result<ExitCode> {
-    let deed = Deed { verb, done, inside: "queue" };
+    let deed = Deed { verb, done };
     let act = |client: Client, name: String| async move {
-        client.post(&["ojs", "v1", "admin", "queues", &name, verb], &json!({})).await
+        let path = ["ojs", "v1", "admin", "queues", &name, verb];
+        client.post(&path, &json!({})).await.map(|PausedQueue { queue, .. }| queue)
     };
     chosen.each(session, super::QUEUES, deed, act).await
 }

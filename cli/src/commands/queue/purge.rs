@@ -6,6 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 use std::process::ExitCode;
+use turnstone_api::answers::BulkReply;
 
 /// `turnstone queue purge`.
 #[derive(Clone, Debug, Args)]
@@ -28,15 +29,15 @@ pub async fn run(args: &PurgeArgs, session: &Session) -> anyhow::Result<ExitCode
     let (client, output) = (session.client()?, session.output);
     let filter = json!({ "queue": args.name, "state": args.state });
     let body = json!({ "filter": filter, "confirm": true, "dry_run": args.dry_run });
-    let answer = client.post(&["ojs", "v1", "admin", "jobs", "bulk", "delete"], &body).await?;
-    let (word, count) = if args.dry_run { ("would be deleted", "matched") } else { ("deleted", "succeeded") };
+    let answer: BulkReply = client.post(&["ojs", "v1", "admin", "jobs", "bulk", "delete"], &body).await?;
+    let deleted = u64::try_from(answer.succeeded).unwrap_or(u64::MAX);
+    let (word, jobs) = if args.dry_run { ("would be deleted", answer.matched) } else { ("deleted", deleted) };
     match output.format {
         Format::Json => output.json(&answer)?,
         Format::Ids => output.line(&text::line(&args.name))?,
         Format::Table => {
-            let jobs =
-                text::counted(answer[count].as_i64().unwrap_or_default(), &format!("{} job", args.state));
-            output.line(&format!("{jobs} {word}"))?;
+            let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);
+            output.line(&format!("{} {word}", text::counted(jobs, &format!("{} job", args.state))))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,13 +1,12 @@
 //! `turnstone review approve` and `reject`: answer a review.
 
-use crate::client::unwrapped;
 use crate::commands::{Session, several};
 use crate::failure::Failure;
-use crate::output::table::plain;
 use crate::output::{Format, text};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::process::ExitCode;
+use turnstone_api::answers::Review;
 
 /// The answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,13 +36,12 @@ const OPERATOR: &str = "operator";
 
 /// Returns the default reviewer: the operators, for their own reviews. Every other reviewer must be named, so that no
 /// answer is given in another's name.
-fn reviewer(review: &Value) -> Result<String, Failure> {
-    if review["reviewer"] == OPERATOR {
+fn reviewer(review: &Review) -> Result<String, Failure> {
+    if review.reviewer == OPERATOR {
         return Ok(OPERATOR.to_owned());
     }
-    let members = review["members"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let names: Vec<&str> = members.iter().filter_map(Value::as_str).collect();
-    let requested = if names.is_empty() { text::line(&plain(&review["reviewer"])) } else { names.join(", ") };
+    let names = review.members.join(", ");
+    let requested = if names.is_empty() { text::line(&review.reviewer) } else { names };
     let problem = format!("the answer has no name; reviewers: {requested}");
     Err(Failure::usage(problem).hint("say whose answer it is with --by NAME"))
 }
@@ -63,14 +61,8 @@ pub async fn run(answer: Decision, args: DecideArgs, session: &Session) -> anyho
     for id in several::ids(args.ids)? {
         let by = match &args.by {
             Some(by) => by.clone(),
-            None => match client.get(&["reviews", &id], &[]).await {
-                Ok(review) => match reviewer(&unwrapped(review, "review")) {
-                    Ok(by) => by,
-                    Err(failure) => {
-                        outcome.failed(&id, failure)?;
-                        continue;
-                    }
-                },
+            None => match client.get(&["reviews", &id], &[]).await.and_then(|review| reviewer(&review)) {
+                Ok(by) => by,
                 Err(failure) => {
                     outcome.failed(&id, failure)?;
                     continue;
@@ -78,13 +70,12 @@ pub async fn run(answer: Decision, args: DecideArgs, session: &Session) -> anyho
             },
         };
         let body = json!({ "by": by, "reason": args.reason });
-        match client.post(&["reviews", &id, verb], &body).await {
+        match client.post::<Review>(&["reviews", &id, verb], &body).await {
             Ok(review) => match output.format {
-                Format::Json => output.ndjson(&unwrapped(review, "review"))?,
+                Format::Json => output.ndjson(&review)?,
                 Format::Ids => output.line(&text::line(&id))?,
                 Format::Table => {
-                    let review = unwrapped(review, "review");
-                    let counted = match review["state"] == "open" {
+                    let counted = match review.state == "open" {
                         true => format!(": {}", super::show::votes(&review)),
                         false => String::new(),
                     };

@@ -9,6 +9,8 @@ use crate::output::text;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::process::ExitCode;
+use turnstone_api::answers::Review;
+use turnstone_ojs::JobBody;
 
 /// The most columns of a question in a table.
 const QUESTION: usize = 60;
@@ -16,27 +18,25 @@ const QUESTION: usize = 60;
 /// The most parked jobs that are searched for questions to users.
 const PARKED: usize = 500;
 
-const COLUMNS: &[Column] = &[
-    column("ID", |review| plain(&review["id"])),
-    column("KIND", |review| plain(&review["kind"])),
-    column("STATE", |review| plain(&review["state"])),
-    column("REVIEWER", |review| plain(&review["reviewer"])),
+const COLUMNS: &[Column<Review>] = &[
+    column("ID", |review| plain(&review.id)),
+    column("KIND", |review| plain(&review.kind)),
+    column("STATE", |review| plain(&review.state)),
+    column("REVIEWER", |review| plain(&review.reviewer)),
     column("VOTES", votes),
-    column("JOB", |review| plain(&review["job_id"])),
-    column("ASKED", |review| time(&review["created_at"])),
-    column("DEADLINE", |review| time(&review["deadline_at"])),
+    column("JOB", |review| plain(&review.job_id)),
+    column("ASKED", |review| time(&review.created_at)),
+    column("DEADLINE", |review| time(&review.deadline_at)),
     column("QUESTION", |review| {
-        text::fit(&text::line(&question_text(&review["question"])), QUESTION).into_owned()
+        text::fit(&text::line(&question_text(&review.question)), QUESTION).into_owned()
     }),
 ];
 
 /// Returns the approvals, and the number that is needed.
-fn votes(review: &Value) -> String {
-    match (review["asked_engagement_id"].as_str(), review["quorum"]["of"].as_u64()) {
-        (Some(_), _) => "agent".to_owned(),
-        (None, Some(of)) if of > 1 => {
-            format!("{} of {}", plain(&review["quorum"]["approvals"]), plain(&review["quorum"]["needed"]))
-        }
+fn votes(review: &Review) -> String {
+    match &review.quorum {
+        _ if review.asked_engagement_id.is_some() => "agent".to_owned(),
+        quorum if quorum.of > 1 => format!("{} of {}", quorum.approvals, quorum.needed),
         _ => String::new(),
     }
 }
@@ -101,7 +101,7 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
         _ => Vec::new(),
     };
     if !reviews.is_empty() || requested.is_empty() {
-        session.output.list(&reviews, "id", COLUMNS)?;
+        session.output.list(&reviews, |review| &review.id, COLUMNS)?;
     }
     for line in requested {
         session.output.line(&text::line(&line))?;
@@ -117,9 +117,10 @@ async fn questions(client: &Client, limit: usize) -> Vec<String> {
         return Vec::new();
     };
     let mut lines = Vec::new();
-    for job in jobs.iter().filter(|job| waiting::asks_user(&job["waits_for"])).take(limit) {
+    let asks = |job: &&JobBody| job.waits_for.as_ref().is_some_and(waiting::asks_user);
+    for job in jobs.iter().filter(asks).take(limit) {
         if let Ok(Some(why)) = waiting::reason(job, None, client).await {
-            lines.push(format!("job {} waits for {why}", plain(&job["id"])));
+            lines.push(format!("job {} waits for {why}", job.id));
         }
     }
     lines

@@ -1,12 +1,12 @@
 //! `turnstone review show`: the question, in full.
 
-use crate::client::unwrapped;
 use crate::commands::Session;
 use crate::output::table::{plain, time};
 use crate::output::{Format, text};
 use clap::Args;
 use serde_json::Value;
 use std::process::ExitCode;
+use turnstone_api::answers::{Quorum, Review, State};
 
 /// Columns of the labels.
 const LABEL: usize = 12;
@@ -26,29 +26,28 @@ pub struct ShowArgs {
 /// There is no such review, or the request fails.
 pub async fn run(args: &ShowArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let client = session.client()?;
-    let mut review = unwrapped(client.get(&["reviews", &args.id], &[]).await?, "review");
-    let engagement = plain(&review["engagement_id"]);
+    let review: Review = client.get(&["reviews", &args.id], &[]).await?;
+    let mut agent = plain(&review.question["agent"]);
     if session.output.format == Format::Table
-        && review["question"]["agent"].is_null()
-        && let Ok(engagement) = client.get(&["engagements", &engagement], &[]).await
+        && agent.is_empty()
+        && let Ok(engagement) = client.get::<State>(&["engagements", &review.engagement_id], &[]).await
     {
         // A question about an error, or of an older worker, has no agent; the engagement has it.
-        review["agent"] = engagement["agent"].clone();
+        agent = engagement.agent;
     }
     let output = session.output;
     match output.format {
         Format::Json => output.json(&review)?,
-        Format::Ids => output.line(&text::line(&plain(&review["id"])))?,
-        Format::Table => output.line(&lines(&review))?,
+        Format::Ids => output.line(&text::line(&review.id))?,
+        Format::Table => output.line(&lines(&review, agent))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the votes, in words.
-pub(super) fn votes(review: &Value) -> String {
-    let quorum = &review["quorum"];
-    let (yes, no) = (plain(&quorum["approvals"]), plain(&quorum["rejections"]));
-    format!("{yes} yes, {no} no; {} of {} have to agree", plain(&quorum["needed"]), plain(&quorum["of"]))
+pub(super) fn votes(review: &Review) -> String {
+    let Quorum { needed, of, approvals, rejections } = review.quorum;
+    format!("{approvals} yes, {rejections} no; {needed} of {of} have to agree")
 }
 
 /// Returns the user with the address, if there is one.
@@ -73,32 +72,30 @@ fn history(history: &Value) -> String {
 }
 
 /// Returns one fact per line, the question below, and the commands that answer it.
-fn lines(review: &Value) -> String {
-    let (question, id) = (&review["question"], text::line(&plain(&review["id"])));
-    let members = review["members"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let members: Vec<&str> = members.iter().filter_map(Value::as_str).collect();
-    let several = members.len() > 1;
+fn lines(review: &Review, agent: String) -> String {
+    let (question, id) = (&review.question, text::line(&review.id));
+    let several = review.members.len() > 1;
     let facts = [
         ("review", id.clone()),
-        ("state", plain(&review["state"])),
-        ("kind", plain(&review["kind"])),
-        ("reviewer", plain(&review["reviewer"])),
+        ("state", plain(&review.state)),
+        ("kind", plain(&review.kind)),
+        ("reviewer", plain(&review.reviewer)),
         ("votes", if several { votes(review) } else { String::new() }),
-        ("asked of", if several { members.join(", ") } else { String::new() }),
-        ("agent's", plain(&review["asked_engagement_id"])),
-        ("then", plain(&review["escalates_to"])),
-        ("reminders", Some(plain(&review["reminders"])).filter(|count| count != "0").unwrap_or_default()),
-        ("reminded", time(&review["remind_at"])),
-        ("agent", plain(if question["agent"].is_null() { &review["agent"] } else { &question["agent"] })),
+        ("asked of", if several { review.members.join(", ") } else { String::new() }),
+        ("agent's", plain(&review.asked_engagement_id)),
+        ("then", plain(&review.escalates_to)),
+        ("reminders", if review.reminders > 0 { review.reminders.to_string() } else { String::new() }),
+        ("reminded", time(&review.remind_at)),
+        ("agent", agent),
         ("user", user(&question["engagement"]["user"])),
-        ("job", plain(&review["job_id"])),
-        ("engagement", plain(&review["engagement_id"])),
-        ("turn", plain(&review["turn"])),
-        ("asked", time(&review["created_at"])),
-        ("deadline", time(&review["deadline_at"])),
-        ("decided", time(&review["decided_at"])),
-        ("decided by", plain(&review["decided_by"])),
-        ("reason", plain(&review["reason"])),
+        ("job", plain(&review.job_id)),
+        ("engagement", plain(&review.engagement_id)),
+        ("turn", plain(&review.turn)),
+        ("asked", time(&review.created_at)),
+        ("deadline", time(&review.deadline_at)),
+        ("decided", time(&review.decided_at)),
+        ("decided by", plain(&review.decided_by)),
+        ("reason", plain(&review.reason)),
         ("tool", plain(&question["name"])),
         (
             "assertion",
@@ -115,9 +112,9 @@ fn lines(review: &Value) -> String {
     let facts = facts.into_iter().filter(|(_, value)| !value.is_empty());
     let mut lines: Vec<String> =
         facts.map(|(label, value)| format!("{label:<LABEL$}{}", text::line(&value))).collect();
-    for vote in review["votes"].as_array().into_iter().flatten() {
-        let word = if vote["approve"] == true { "yes" } else { "no" };
-        let (at, by, reason) = (time(&vote["at"]), plain(&vote["by"]), plain(&vote["reason"]));
+    for vote in &review.votes {
+        let word = if vote.approve { "yes" } else { "no" };
+        let (at, by, reason) = (time(&vote.at), &vote.by, plain(&vote.reason));
         lines.push(
             text::line(&format!("{:<LABEL$}{at} {by} said {word} {reason}", "vote")).trim_end().to_owned(),
         );
@@ -132,8 +129,8 @@ fn lines(review: &Value) -> String {
         let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
         lines.push(format!("{part}:\n{}", text::json(&pretty)));
     }
-    if review["state"] == "open" && review["asked_engagement_id"].is_null() {
-        let who = if several { "NAME".to_owned() } else { text::line(&plain(&review["reviewer"])) };
+    if review.state == "open" && review.asked_engagement_id.is_none() {
+        let who = if several { "NAME".to_owned() } else { text::line(&review.reviewer) };
         let answer = |verb: &str| format!("turnstone review {verb} {id} --by {who} --reason TEXT");
         lines.push(format!("{}\n{}", answer("approve"), answer("reject")));
     }
@@ -143,13 +140,24 @@ fn lines(review: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::filled;
     use serde_json::json;
+
+    fn shown(members: &Value) -> String {
+        let base = json!({
+            "id": "r", "engagement_id": "e", "job_id": "j", "turn": 1, "call_id": "c", "kind": "output", "reviewer": "boss",
+            "arguments_hash": "h", "state": "open", "created_at": "2026-01-31T12:00:00Z", "members": [], "votes": [],
+            "quorum": {"needed": 1, "of": 1, "approvals": 0, "rejections": 0}, "step": 0, "reminders": 0,
+        });
+        let review: Review = filled(base, members);
+        let agent = plain(&review.question["agent"]);
+        lines(&review, agent)
+    }
 
     #[test]
     fn the_inputs_that_one_approves_are_readable() {
-        let shown = lines(&json!({
-            "id": "r", "state": "open", "kind": "unknown_outcome", "reviewer": "boss", "job_id": "j",
-            "deadline_at": null,
+        let shown = shown(&json!({
+            "kind": "unknown_outcome", "deadline_at": null,
             "question": {"name": "pay", "inputs": {"amount": 100}, "call_id": "c", "approve_means": "call it once more"},
         }));
         for part in [
@@ -168,8 +176,8 @@ mod tests {
     fn the_result_that_one_approves_is_shown() {
         let engagement = json!({"user": {"id": "u-17", "email": "u@example.org"},
                                 "history": {"_list": ["search", "search", "pay"], "_total": 3}});
-        let shown = lines(&json!({
-            "id": "r", "state": "open", "kind": "output", "reviewer": "boss", "job_id": "j", "members": ["boss"],
+        let shown = shown(&json!({
+            "members": ["boss"],
             "question": {"name": "pay", "inputs": {"amount": 100}, "outputs": {"receipt": "r-1"}, "call_id": "c",
                          "agent": "cashier", "assertion": "recent.pay.outputs.ok", "engagement": engagement},
         }));

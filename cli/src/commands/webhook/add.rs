@@ -1,6 +1,5 @@
 //! `turnstone webhook add`: subscribe a URL to events.
 
-use crate::client::unwrapped;
 use crate::commands::Session;
 use crate::config::suggestion;
 use crate::failure::Failure;
@@ -10,6 +9,7 @@ use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
 use turnstone_domain::EventName;
+use turnstone_ojs::SubscriptionReply;
 
 /// `turnstone webhook add`.
 #[derive(Clone, Debug, Args)]
@@ -39,13 +39,14 @@ pub async fn run(args: &AddArgs, session: &Session) -> anyhow::Result<ExitCode> 
         body["filter"] = json!({ "queues": args.queues });
     }
     let (client, output) = (session.client()?, session.output);
-    let webhook = unwrapped(client.post(super::SUBSCRIPTIONS.path, &body).await?, "subscription");
+    let SubscriptionReply { subscription: webhook, .. } =
+        client.post(super::SUBSCRIPTIONS.path, &body).await?;
     match output.format {
         Format::Json => output.json(&webhook)?,
-        Format::Ids => output.line(&text::line(&plain(&webhook["id"])))?,
+        Format::Ids => output.line(&text::line(&webhook.id))?,
         Format::Table => {
-            output.line(&format!("id      {}", text::line(&plain(&webhook["id"]))))?;
-            output.line(&format!("secret  {}", text::line(&plain(&webhook["secret"]))))?;
+            output.line(&format!("id      {}", text::line(&webhook.id)))?;
+            output.line(&format!("secret  {}", text::line(&plain(&webhook.secret))))?;
             output.remark("the secret is shown only now; receivers check the signatures with it");
         }
     }

@@ -1,13 +1,15 @@
 //! `turnstone webhook test`, `pause`, `resume`, `rotate-secret` and `delete`.
 
 use super::SUBSCRIPTIONS;
-use crate::client::{Client, unwrapped};
+use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::chosen::{Chosen, Deed};
 use crate::output::table::plain;
 use crate::output::{Format, text};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
+use turnstone_api::answers::DeliveryReply;
+use turnstone_ojs::SubscriptionReply;
 
 fn path<'a>(id: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
     [SUBSCRIPTIONS.path, &[id], rest].concat()
@@ -18,16 +20,11 @@ fn path<'a>(id: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
 /// # Errors
 /// The request fails, or the server refuses it.
 pub async fn test(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
-    let act =
-        |client: Client, id: String| async move { client.post(&path(&id, &["test"]), &json!({})).await };
-    chosen
-        .each(
-            session,
-            SUBSCRIPTIONS,
-            Deed { verb: "test", done: "is sent a test event", inside: "delivery" },
-            act,
-        )
-        .await
+    let act = |client: Client, id: String| async move {
+        let sent = client.post(&path(&id, &["test"]), &json!({})).await;
+        sent.map(|DeliveryReply { delivery, .. }| delivery)
+    };
+    chosen.each(session, SUBSCRIPTIONS, Deed { verb: "test", done: "is sent a test event" }, act).await
 }
 
 /// Activates or deactivates subscriptions.
@@ -37,9 +34,10 @@ pub async fn test(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode>
 pub async fn activate(chosen: Chosen, active: bool, session: &Session) -> anyhow::Result<ExitCode> {
     let (verb, done) = if active { ("resume", "resumed") } else { ("pause", "paused") };
     let act = move |client: Client, id: String| async move {
-        client.patch(&path(&id, &[]), &json!({ "active": active })).await
+        let changed = client.patch(&path(&id, &[]), &json!({ "active": active })).await;
+        changed.map(|SubscriptionReply { subscription, .. }| subscription)
     };
-    chosen.each(session, SUBSCRIPTIONS, Deed { verb, done, inside: "subscription" }, act).await
+    chosen.each(session, SUBSCRIPTIONS, Deed { verb, done }, act).await
 }
 
 /// Deletes subscriptions.
@@ -47,10 +45,8 @@ pub async fn activate(chosen: Chosen, active: bool, session: &Session) -> anyhow
 /// # Errors
 /// The request fails, or the server refuses it.
 pub async fn delete(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
-    let act = |client: Client, id: String| async move { client.delete(&path(&id, &[])).await };
-    chosen
-        .each(session, SUBSCRIPTIONS, Deed { verb: "delete", done: "deleted", inside: "subscription" }, act)
-        .await
+    let act = |client: Client, id: String| async move { client.delete::<Value>(&path(&id, &[])).await };
+    chosen.each(session, SUBSCRIPTIONS, Deed { verb: "delete", done: "deleted" }, act).await
 }
 
 /// Replaces the secret and prints the new one.
@@ -59,11 +55,12 @@ pub async fn delete(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCod
 /// The request fails, or the server refuses it.
 pub async fn rotate(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
-    let answer = unwrapped(client.post(&path(id, &["rotate-secret"]), &json!({})).await?, "subscription");
+    let SubscriptionReply { subscription: answer, .. } =
+        client.post(&path(id, &["rotate-secret"]), &json!({})).await?;
     match output.format {
         Format::Json => output.json(&answer)?,
         Format::Ids => output.line(&text::line(id))?,
-        Format::Table => output.line(&text::line(&plain(&answer["secret"])))?,
+        Format::Table => output.line(&text::line(&plain(&answer.secret)))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,22 +1,23 @@
 //! `turnstone webhook deliveries` and `redeliver`.
 
 use super::SUBSCRIPTIONS;
-use crate::client::unwrapped;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
 use crate::output::{Format, text};
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
+use turnstone_api::answers::DeliveryReply;
+use turnstone_ojs::DeliveryBody;
 
-const COLUMNS: &[Column] = &[
-    column("ID", |delivery| plain(&delivery["id"])),
-    column("EVENT", |delivery| plain(&delivery["event"])),
-    column("STATE", |delivery| plain(&delivery["state"])),
-    column("ATTEMPTS", |delivery| plain(&delivery["attempts"])),
-    column("STATUS", |delivery| plain(&delivery["status"])),
-    column("NEXT", |delivery| time(&delivery["next_attempt_at"])),
-    column("ERROR", |delivery| plain(&delivery["error"])),
+const COLUMNS: &[Column<DeliveryBody>] = &[
+    column("ID", |delivery| plain(&delivery.id)),
+    column("EVENT", |delivery| plain(&delivery.event)),
+    column("STATE", |delivery| plain(&delivery.state)),
+    column("ATTEMPTS", |delivery| plain(&delivery.attempts)),
+    column("STATUS", |delivery| plain(&delivery.status)),
+    column("NEXT", |delivery| time(&delivery.next_attempt_at)),
+    column("ERROR", |delivery| plain(&delivery.error)),
 ];
 
 /// `turnstone webhook redeliver`.
@@ -35,7 +36,7 @@ pub struct RedeliverArgs {
 pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let path = [SUBSCRIPTIONS.path, &[id, "deliveries"]].concat();
     let (deliveries, _) = session.client()?.pages(&path, &[], "deliveries", usize::MAX).await?;
-    session.output.list(&deliveries, "id", COLUMNS)?;
+    session.output.list(&deliveries, |delivery| &delivery.id, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -46,9 +47,9 @@ pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
 pub async fn redeliver(args: &RedeliverArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let path = [SUBSCRIPTIONS.path, &[&args.id, "deliveries", &args.delivery, "redeliver"]].concat();
     let (client, output) = (session.client()?, session.output);
-    let answer = unwrapped(client.post(&path, &json!({})).await?, "delivery");
+    let DeliveryReply { delivery, .. } = client.post(&path, &json!({})).await?;
     match output.format {
-        Format::Json => output.json(&answer)?,
+        Format::Json => output.json(&delivery)?,
         Format::Ids => output.line(&text::line(&args.delivery))?,
         Format::Table => output.line(&format!("{} is sent again", text::line(&args.delivery)))?,
     }

@@ -2,18 +2,15 @@
 
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
-use serde_json::Value;
 use std::process::ExitCode;
+use turnstone_ojs::SubscriptionBody;
 
-const COLUMNS: &[Column] = &[
-    column("ID", |webhook| plain(&webhook["id"])),
-    column("URL", |webhook| plain(&webhook["url"])),
-    column("EVENTS", events),
-    column(
-        "STATE",
-        |webhook| if webhook["active"] == false { "paused".to_owned() } else { "active".to_owned() },
-    ),
-    column("SINCE", |webhook| time(&webhook["created_at"])),
+const COLUMNS: &[Column<SubscriptionBody>] = &[
+    column("ID", |webhook| plain(&webhook.id)),
+    column("URL", |webhook| plain(&webhook.url)),
+    column("EVENTS", |webhook| webhook.events.join(", ")),
+    column("STATE", |webhook| if webhook.active { "active".to_owned() } else { "paused".to_owned() }),
+    column("SINCE", |webhook| time(&webhook.created_at)),
 ];
 
 /// Prints the list.
@@ -23,11 +20,6 @@ const COLUMNS: &[Column] = &[
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let listed = super::SUBSCRIPTIONS;
     let (webhooks, _) = session.client()?.pages(listed.path, &[], listed.list, usize::MAX).await?;
-    session.output.list(&webhooks, "id", COLUMNS)?;
+    session.output.list(&webhooks, |webhook| &webhook.id, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn events(webhook: &Value) -> String {
-    let names = webhook["events"].as_array().map(Vec::as_slice).unwrap_or_default();
-    names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
 }

@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::chosen::{Chosen, Deed, Listed};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const WORKERS: Listed = Listed { path: &["ojs", "v1", "admin", "workers"], list: "items", name: "id" };
@@ -14,11 +14,9 @@ const WORKERS: Listed = Listed { path: &["ojs", "v1", "admin", "workers"], list:
 /// The request fails, or the server refuses it.
 pub async fn quiet(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
     let act = |client: Client, id: String| async move {
-        client.post(&["ojs", "v1", "admin", "workers", &id, "quiet"], &json!({})).await
+        client.post::<Value>(&["ojs", "v1", "admin", "workers", &id, "quiet"], &json!({})).await
     };
-    chosen
-        .each(session, WORKERS, Deed { verb: "quiet", done: "takes no further jobs", inside: "worker" }, act)
-        .await
+    chosen.each(session, WORKERS, Deed { verb: "quiet", done: "takes no further jobs" }, act).await
 }
 
 /// Directs workers to drain and end.
@@ -27,7 +25,7 @@ pub async fn quiet(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode
 /// The request fails, or the server refuses it.
 pub async fn drain(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
     let act = |client: Client, id: String| async move {
-        client.delete(&["ojs", "v1", "admin", "workers", &id]).await
+        client.delete::<Value>(&["ojs", "v1", "admin", "workers", &id]).await
     };
-    chosen.each(session, WORKERS, Deed { verb: "drain", done: "drains", inside: "worker" }, act).await
+    chosen.each(session, WORKERS, Deed { verb: "drain", done: "drains" }, act).await
 }

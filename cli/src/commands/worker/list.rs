@@ -1,23 +1,22 @@
 //! `turnstone worker list`: the workers of the fleet.
 
-use crate::client::elements;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
 use clap::Args;
-use serde_json::Value;
 use std::process::ExitCode;
 use std::time::Duration;
+use turnstone_api::answers::Worker;
 
-const COLUMNS: &[Column] = &[
-    column("NAME", |worker| plain(&worker["name"])),
+const COLUMNS: &[Column<Worker>] = &[
+    column("NAME", |worker| plain(&worker.name)),
     column("STATE", state),
     column("BUSY", busy),
     column("QUEUES", queues),
-    column("HOST", |worker| plain(&worker["host"])),
-    column("PID", |worker| plain(&worker["pid"])),
-    column("VERSION", |worker| plain(&worker["version"])),
-    column("STARTED", |worker| time(&worker["started_at"])),
-    column("SEEN", |worker| time(&worker["seen_at"])),
+    column("HOST", |worker| plain(&worker.host)),
+    column("PID", |worker| plain(&worker.pid)),
+    column("VERSION", |worker| plain(&worker.version)),
+    column("STARTED", |worker| time(&worker.started_at)),
+    column("SEEN", |worker| time(&worker.seen_at)),
 ];
 
 /// `turnstone worker list`.
@@ -40,11 +39,11 @@ const CLEAR: &str = "\x1b[2J\x1b[H";
 pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     loop {
-        let workers = elements(client.get(&["workers"], &[]).await?, "workers");
+        let workers: Vec<Worker> = client.get(&["workers"], &[]).await?;
         if args.watch && output.tty {
             output.line(CLEAR)?;
         }
-        output.list(&workers, "name", COLUMNS)?;
+        output.list(&workers, |worker| &worker.name, COLUMNS)?;
         if !args.watch {
             return Ok(ExitCode::SUCCESS);
         }
@@ -53,24 +52,22 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
 }
 
 /// Returns the state that it reported last, unless that is too long ago.
-fn state(worker: &Value) -> String {
-    if worker["alive"] == false { "silent".to_owned() } else { plain(&worker["state"]) }
+fn state(worker: &Worker) -> String {
+    if worker.alive { worker.state.clone() } else { "silent".to_owned() }
 }
 
 /// Returns the jobs in flight. Those of a silent worker are unknown, as other workers have taken over its jobs.
-fn busy(worker: &Value) -> String {
-    let slots = plain(&worker["slots"]);
-    if worker["alive"] == false {
-        format!("- of {slots}")
-    } else {
-        format!("{} of {slots}", plain(&worker["busy"]))
-    }
+fn busy(worker: &Worker) -> String {
+    let busy = if worker.alive { worker.busy.to_string() } else { "-".to_owned() };
+    format!("{busy} of {}", worker.slots)
 }
 
-fn queues(worker: &Value) -> String {
-    let names = worker["queues"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
-    if names.contains(&"*") { "every queue".to_owned() } else { names.join(", ") }
+fn queues(worker: &Worker) -> String {
+    if worker.queues.iter().any(|name| name == "*") {
+        "every queue".to_owned()
+    } else {
+        worker.queues.join(", ")
+    }
 }
 
 #[cfg(test)]
@@ -80,12 +77,16 @@ mod tests {
 
     #[test]
     fn a_worker_that_was_not_heard_of_is_silent() {
-        let mut worker =
-            json!({ "state": "running", "alive": true, "queues": ["a", "b"], "busy": 2, "slots": 4 });
+        let at = "2026-01-31T12:00:00Z";
+        let worker = json!({
+            "name": "w", "instance": "i", "host": "h", "pid": 1, "version": "1", "kind": "own", "started_at": at, "seen_at": at,
+            "state": "running", "alive": true, "queues": ["a", "b"], "busy": 2, "slots": 4,
+        });
+        let mut worker: Worker = serde_json::from_value(worker).unwrap();
         assert_eq!(busy(&worker), "2 of 4");
         assert_eq!((state(&worker), queues(&worker)), ("running".to_owned(), "a, b".to_owned()));
-        worker["alive"] = false.into();
-        worker["queues"] = json!(["*"]);
+        worker.alive = false;
+        worker.queues = vec!["*".to_owned()];
         assert_eq!(busy(&worker), "- of 4", "another worker has its jobs now");
         assert_eq!((state(&worker), queues(&worker)), ("silent".to_owned(), "every queue".to_owned()));
     }

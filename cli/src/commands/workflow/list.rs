@@ -3,16 +3,16 @@
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
 use clap::Args;
-use serde_json::Value;
 use std::process::ExitCode;
+use turnstone_api::answers::WorkflowBody;
 
-const COLUMNS: &[Column] = &[
-    column("ID", |workflow| plain(&workflow["id"])),
-    column("TYPE", |workflow| plain(&workflow["type"])),
-    column("NAME", |workflow| plain(&workflow["name"])),
-    column("STATE", |workflow| plain(&workflow["state"])),
+const COLUMNS: &[Column<WorkflowBody>] = &[
+    column("ID", |workflow| plain(&workflow.id)),
+    column("TYPE", |workflow| plain(&workflow.kind)),
+    column("NAME", |workflow| plain(&workflow.name)),
+    column("STATE", |workflow| plain(&workflow.state)),
     column("DONE", done),
-    column("STARTED", |workflow| time(&workflow["created_at"])),
+    column("STARTED", |workflow| time(&workflow.created_at)),
 ];
 
 /// `turnstone workflow list`.
@@ -35,15 +35,13 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     let client = session.client()?;
     let (workflows, _) =
         client.pages(super::WORKFLOWS.path, &filters, super::WORKFLOWS.list, args.limit).await?;
-    session.output.list(&workflows, "id", COLUMNS)?;
+    session.output.list(&workflows, |workflow| &workflow.id, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns how many of its steps or jobs have succeeded.
-fn done(workflow: &Value) -> String {
-    let of = |unit: &str| {
-        let (done, total) = (&workflow[format!("{unit}_completed")], &workflow[format!("{unit}_total")]);
-        total.is_number().then(|| format!("{done} of {total}"))
-    };
-    of("steps").or_else(|| of("jobs")).unwrap_or_default()
+fn done(workflow: &WorkflowBody) -> String {
+    let steps = workflow.steps_completed.zip(workflow.steps_total);
+    let counted = steps.or_else(|| workflow.jobs_completed.zip(workflow.jobs_total));
+    counted.map(|(done, total)| format!("{done} of {total}")).unwrap_or_default()
 }

@@ -10,6 +10,7 @@ use super::chosen::{Chosen, Deed, Listed};
 use crate::client::Client;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
+use turnstone_api::answers::WorkflowReply;
 
 /// The list of workflows.
 const WORKFLOWS: Listed = Listed { path: &["ojs", "v1", "workflows"], list: "workflows", name: "id" };
@@ -49,9 +50,10 @@ pub async fn run(command: WorkflowCommand, session: &Session) -> anyhow::Result<
         WorkflowCommand::Watch(args) => watch::run(&args.id, &session.client()?, session).await,
         WorkflowCommand::Get(args) => show::run(&args.id, session).await,
         WorkflowCommand::Cancel(chosen) => {
-            let deed = Deed { verb: "cancel", done: "cancelled", inside: "workflow" };
+            let deed = Deed { verb: "cancel", done: "cancelled" };
             let act = |client: Client, id: String| async move {
-                client.delete(&["ojs", "v1", "workflows", &id]).await
+                let path = ["ojs", "v1", "workflows", &id];
+                client.delete(&path).await.map(|WorkflowReply { workflow, .. }| workflow)
             };
             chosen.each(session, WORKFLOWS, deed, act).await
         }

@@ -1,6 +1,5 @@
 //! `turnstone workflow start`: chains, groups, batches and graphs from a file.
 
-use crate::client::unwrapped;
 use crate::commands::Session;
 use crate::failure::Failure;
 use crate::output::{Format, text};
@@ -9,6 +8,7 @@ use clap::Args;
 use serde_json::Value;
 use std::io::{self, Read as _};
 use std::process::ExitCode;
+use turnstone_api::answers::WorkflowReply;
 
 /// `turnstone workflow start`.
 #[derive(Clone, Debug, Args)]
@@ -38,11 +38,9 @@ pub async fn run(args: &StartArgs, session: &Session) -> anyhow::Result<ExitCode
         return Err(Failure::usage(format!("{file} is not JSON: {error}")).into());
     }
     let (client, output) = (session.client()?, session.output);
-    let workflow = unwrapped(
-        client.post_text((super::WORKFLOWS.path, &[]), "application/json", body).await?,
-        "workflow",
-    );
-    let id = workflow["id"].as_str().unwrap_or_default();
+    let WorkflowReply { workflow, .. } =
+        client.post_text((super::WORKFLOWS.path, &[]), "application/json", body).await?;
+    let id = &workflow.id;
     if args.watch {
         if output.format == Format::Table {
             output.line(&text::line(id))?;
