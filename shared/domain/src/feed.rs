@@ -1,6 +1,6 @@
 //! The feed: all events in one order, and the filters of its readers.
 
-use crate::{EngagementId, EventName, JobId, Timestamp};
+use crate::{EngagementId, EventName, JobId, Phase, Timestamp, event};
 use serde_json::Value;
 use std::fmt;
 
@@ -86,6 +86,12 @@ pub const QUEUES: &str = "queues";
 const SUBJECTS: [&str; 6] = ["subject", "job_id", "workflow_id", "cron", "name", "queue"];
 
 impl FeedEvent {
+    /// Returns true if this phase was completed.
+    #[must_use]
+    pub fn completes(&self, phase: Phase) -> bool {
+        event::completes(self.name, &self.data, phase)
+    }
+
     /// Returns true if the event was imported with its engagement.
     #[must_use]
     pub fn is_imported(&self) -> bool {
@@ -294,7 +300,9 @@ mod tests {
             data,
             at: Timestamp(0),
         };
-        let completed = |phase: &str| event(EventName::PhaseCompleted, serde_json::json!({"phase": phase}));
+        let completed = |phase: &str| {
+            event(EventName::PhaseCompleted, serde_json::json!({"phase": phase, "duration_ms": 1}))
+        };
         assert_eq!(form(["io.ossa.*"], &completed("init")), Some(Form::Ossa(OssaEvent::TurnStarted)));
         assert_eq!(form(["io.ossa.*"], &completed("emit")), Some(Form::Ossa(OssaEvent::TurnCompleted)));
         assert_eq!(form(["io.ossa.*"], &completed("norm")), None);

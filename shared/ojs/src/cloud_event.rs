@@ -1,8 +1,10 @@
 //! Events on the wire: CloudEvents 1.0, as OJS events requires.
 
 use crate::SPEC_VERSION;
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use turnstone_domain::Timestamp;
+use turnstone_domain::event::TurnIdentity;
 use turnstone_domain::feed::{FeedEvent, Form, OssaEvent};
 
 /// The `source`: the same for every event of every process.
@@ -53,9 +55,9 @@ fn ossa_event(event: &FeedEvent, form: OssaEvent) -> Map<String, Value> {
     let mut source = format!("/ossa/agents/{agent}");
     if let Some(Value::Object(data)) = reported.get_mut("data") {
         data.shift_remove("phase");
-        if let Some(Value::String(instance)) = data.get("instance_id") {
+        if let Ok(TurnIdentity { instance_id: Some(instance), .. }) = TurnIdentity::deserialize(&event.data) {
             source.push_str("/instances/");
-            source.push_str(instance);
+            source.push_str(&instance);
         }
         let turn = data.shift_remove("turn").unwrap_or_default();
         data.insert("turn_number".to_owned(), turn);

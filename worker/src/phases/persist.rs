@@ -4,16 +4,14 @@
 //! have changed the state that it read. A turn without changes waits for nothing.
 
 use crate::flow;
-use crate::state::bodies::{PersistBody, Transaction};
+use crate::state::bodies::PersistBody;
 use crate::state::stop::state_conflict;
 use crate::state::{Bodies, Stop, Turn, shown_changes, trace};
-use serde_json::json;
 use std::sync::Arc;
 use tracing::Instrument;
+use turnstone_domain::checkpoint::Transaction;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{EventName, Phase};
-
-const VERSION: i64 = 2;
+use turnstone_domain::event::{EventBody, StateCommitted};
 
 /// Runs PERSIST. If another turn has changed the state that this one read, none of its changes is committed.
 /// The turn ends, and fails when it is complete.
@@ -40,10 +38,10 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     };
     let before = commit.is_some().then(|| turn.outbox.pending.clone());
     if !body.changes.is_empty() {
-        let data = json!({"transaction_id": body.transaction_id, "changes": shown_changes(&body.changes)});
-        turn.outbox.event(EventName::StateChanged, data);
+        let (transaction_id, changes) = (body.transaction_id.clone(), shown_changes(&body.changes));
+        turn.outbox.event(&EventBody::StateChanged(StateCommitted { transaction_id, changes }));
     }
-    turn.outbox.complete_phase(Phase::Persist, VERSION, &body)?;
+    turn.outbox.complete_phase(&body)?;
     if let Some(before) = before {
         turn.outbox.pending.state = commit;
         let span = trace::state_save(&turn.outbox.claimed);
@@ -52,7 +50,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
                 turn.outbox.undo_phase(before);
                 turn.past.lose_state(&mut turn.outbox);
                 body.status = Transaction::RolledBack;
-                turn.outbox.complete_phase(Phase::Persist, VERSION, &body)?;
+                turn.outbox.complete_phase(&body)?;
             }
             other => other?,
         }

@@ -5,11 +5,11 @@ use super::tool_outcome::{Ending, Over};
 use crate::policy::guard;
 use crate::state::journal::Call;
 use crate::state::{Outbox, Stop, TurnHistory};
-use serde_json::{Value, json};
+use turnstone_domain::CallId;
 use turnstone_domain::artifact::{Artifact, NewArtifact};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{EventBody, File};
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{CallId, EventName};
 
 /// Returns the files of a call that may be kept. If one is refused, none is kept, and the outcome is a
 /// failure.
@@ -78,13 +78,9 @@ pub fn keep(outbox: &mut Outbox, call: &Call, over: &Over, files: Vec<NewArtifac
 pub fn put(outbox: &mut Outbox, call: &Call, files: Vec<NewArtifact>, publishes: bool) {
     for file in files {
         if publishes {
-            let reported = artifact_event(
-                &call.asked.call_id,
-                file.id.as_str(),
-                (file.name.as_str(), file.media_type.as_str()),
-                &file.digest,
-            );
-            publish(outbox, reported, file.bytes().into());
+            let bytes = i64::try_from(file.bytes()).unwrap_or(i64::MAX);
+            let named = (file.name.as_str(), file.media_type.as_str());
+            publish(outbox, &call.asked.call_id, file.id.as_str(), named, (&file.digest, bytes));
         }
         let at = outbox.position.turn;
         outbox.pending.artifacts.push((at, file));
@@ -102,17 +98,24 @@ pub async fn reveal(outbox: &mut Outbox, calls: &[CallId]) -> Result<(), Stop> {
     let kept = outbox.claimed.deps.ledger.reads().artifacts_of(&outbox.claimed.engagement.id).await?;
     for artifact in kept.iter().filter(|artifact| calls.contains(&artifact.call_id)) {
         let named = (artifact.name.as_str(), artifact.media_type.as_str());
-        let reported = artifact_event(&artifact.call_id, artifact.id.as_str(), named, &artifact.digest);
-        publish(outbox, reported, artifact.bytes.into());
+        publish(outbox, &artifact.call_id, artifact.id.as_str(), named, (&artifact.digest, artifact.bytes));
     }
     Ok(())
 }
 
-fn artifact_event(call_id: &CallId, id: &str, (name, media_type): (&str, &str), digest: &str) -> Value {
-    json!({"artifact_id": id, "call_id": call_id, "file": name, "media_type": media_type, "sha256": digest})
-}
-
-fn publish(outbox: &mut Outbox, mut reported: Value, bytes: Value) {
-    reported["bytes"] = bytes;
-    outbox.event(EventName::ArtifactGenerated, reported);
+fn publish(
+    outbox: &mut Outbox,
+    call_id: &CallId,
+    id: &str,
+    (name, media_type): (&str, &str),
+    (digest, bytes): (&str, i64),
+) {
+    outbox.event(&EventBody::ArtifactGenerated(File {
+        artifact_id: id.to_owned(),
+        call_id: call_id.clone(),
+        file: Some(name.to_owned()),
+        media_type: Some(media_type.to_owned()),
+        sha256: Some(digest.to_owned()),
+        bytes,
+    }));
 }

@@ -23,7 +23,7 @@ use crate::policy::restriction::{self, Checked};
 use crate::state::journal::{self, Call};
 use crate::state::{Bodies, Claimed, Outbox, Secured, Stop, Turn, TurnHistory, pay};
 use crate::tool::Tool;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -470,12 +470,7 @@ async fn judge(
                 ready.tries += 1;
                 let replaced = ready.replaced.then(|| flight.call.asked.name.clone());
                 tries::tried(outbox, &flight.call, &made.outcome, made.duration_ms, replaced, None);
-                tries::retrying(
-                    outbox,
-                    &flight.call,
-                    &made.outcome,
-                    json!({"retry": ready.tries, "delay_ms": wait_ms}),
-                );
+                tries::retrying(outbox, &flight.call, &made.outcome, Some((ready.tries, wait_ms)), None);
                 flight.call.journalled = Some(ToolCallState::Planned);
                 wait = wait.max(Some(Duration::from_millis(wait_ms)));
             }
@@ -563,7 +558,7 @@ fn replace(
         return Ok(());
     }
     tries::tried(outbox, &flight.call, failed, duration_ms, None, Some(name.clone()));
-    tries::retrying(outbox, &flight.call, failed, json!({"instead": name}));
+    tries::retrying(outbox, &flight.call, failed, None, Some(name));
     let ready = Ready {
         tool,
         capability,

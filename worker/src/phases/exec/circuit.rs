@@ -6,13 +6,13 @@ use crate::breakers::Success;
 use crate::state::journal::Call;
 use crate::state::{Claimed, Outbox, Stop};
 use crate::tool::Tool;
-use serde_json::json;
 use std::sync::Arc;
+use turnstone_domain::Timestamp;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::errors::Breaker;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{EventBody, OpenBreaker};
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{EventName, Timestamp};
 use turnstone_store::breakers::{BreakerKey, Passage};
 
 /// Returns the breaker of a tool. The document's rule for the tool overrides that of the configuration, which
@@ -80,7 +80,8 @@ pub async fn count(
     if deps.breakers.is_new(&key) {
         tracing::warn!(breaker = key.name(), next_try = until.to_rfc3339(), "circuit breaker opened");
     }
-    outbox.event(EventName::BreakerOpened, json!({"tool": capability.name, "until": until.to_rfc3339()}));
+    let (tool, until) = (Some(capability.name.clone()), until.to_rfc3339());
+    outbox.event(&EventBody::BreakerOpened(OpenBreaker { tool, provider: None, model: None, until }));
     Ok(true)
 }
 

@@ -48,19 +48,9 @@ pub use delegate::{handed_over, took_over};
 use crate::flow;
 use crate::state::{Stop, Turn};
 use admission::MAX_CALLS;
-use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
+use turnstone_domain::checkpoint::ExecBody;
 use turnstone_domain::message::RequestedCall;
-use turnstone_domain::{CallId, Phase};
-
-const VERSION: i64 = 1;
-
-/// The result of EXEC; inputs and outcomes are rows of the journal.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct ExecBody {
-    /// The calls of the turn, in order.
-    pub calls: Vec<CallId>,
-}
 
 /// Runs EXEC: gives every call of the model's answer its outcome. After a crash or a park it runs again from its start, and
 /// skips the calls that have an outcome.
@@ -73,7 +63,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     if turn.node().is_some() {
         stub::recalled(&mut turn.past);
         let calls = Box::pin(node::run(turn, draining)).await?;
-        return turn.outbox.complete_phase(Phase::Exec, VERSION, &ExecBody { calls });
+        return turn.outbox.complete_phase(&ExecBody { calls });
     }
     let requested =
         turn.past.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
@@ -83,7 +73,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
         Box::pin(run_calls(turn, requested, draining)).await?;
     }
     node::conclude(turn)?;
-    turn.outbox.complete_phase(Phase::Exec, VERSION, &body)
+    turn.outbox.complete_phase(&body)
 }
 
 /// Runs the calls that have no outcome yet.

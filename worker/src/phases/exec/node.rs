@@ -7,11 +7,12 @@ use crate::flow::tools::{ASK, RESULT, capability, to_client};
 use crate::policy::restriction::{self, Checked};
 use crate::state::journal::{self, Call};
 use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
+use serde::Deserialize as _;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::question::{AskedUser, Question};
+use turnstone_domain::question::{AskedUser, ClientCall, Question};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{CallId, JobError, Wait};
 use turnstone_specs::agent_spec::model::{NodeKind, Tool, ToolKind};
@@ -33,7 +34,8 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<Ca
             wait_for_user(&mut turn.past, &mut turn.outbox, requested)?
         }
         Some(NodeKind::ToolNode(tool)) if matches!(tool.kind, ToolKind::ClientTool) => {
-            let arguments = requested.arguments["arguments"].clone();
+            let arguments =
+                ClientCall::deserialize(&requested.arguments).map(|call| call.arguments).unwrap_or_default();
             let outcome = by_client(
                 &turn.past,
                 &mut turn.outbox,

@@ -6,13 +6,14 @@ use crate::policy::restriction;
 use crate::state::journal::{self, Call};
 use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
 use serde_json::{Value, json};
+use turnstone_domain::JobError;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
+use turnstone_domain::event::EventBody;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::ReviewState;
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
-use turnstone_domain::{EventName, JobError};
 
 /// The end of a call.
 pub struct Over {
@@ -140,8 +141,7 @@ fn failed(call: &Call, outcome: &ToolOutcome) -> JobError {
 fn ask(past: &TurnHistory, outbox: &mut Outbox, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
     let Some(error) = outcome.as_error() else { return Ok(()) };
     let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.ossa()) else {
-        let data = error.event_data();
-        outbox.event(EventName::ErrorEscalated, data);
+        outbox.event(&EventBody::ErrorEscalated(error.event_data()));
         return Ok(());
     };
     let question = json!({"name": call.asked.name, "call_id": call.asked.call_id, "inputs": call.asked.arguments,
@@ -156,8 +156,7 @@ fn ask(past: &TurnHistory, outbox: &mut Outbox, call: &Call, outcome: &ToolOutco
             Err(failed(call, outcome).escalated(decided).into())
         }
         Some(ReviewState::Open) | None => {
-            let data = error.event_data();
-            outbox.event(EventName::ErrorEscalated, data);
+            outbox.event(&EventBody::ErrorEscalated(error.event_data()));
             Err(escalation::ask(past, outbox, topic, question, &contact))
         }
     }

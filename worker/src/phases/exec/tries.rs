@@ -2,8 +2,7 @@
 
 use crate::state::Outbox;
 use crate::state::journal::Call;
-use serde_json::{Value, json};
-use turnstone_domain::EventName;
+use turnstone_domain::event::{CallRetry, EventBody};
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome, Tried};
 
 /// Journals a failed try of a call that continues. Its row is `planned` again, because no request is in flight.
@@ -22,13 +21,21 @@ pub fn tried(
     outbox.pending.tool_calls.push(step);
 }
 
-/// Records the event that a call continues after a failure.
-pub fn retrying(outbox: &mut Outbox, call: &Call, failed: &ToolOutcome, facts: Value) {
-    let mut data = failed.event_data().unwrap_or_default();
-    data["call_id"] = json!(call.asked.call_id);
-    data["name"] = json!(call.asked.name);
-    if let (Some(data), Value::Object(facts)) = (data.as_object_mut(), facts) {
-        data.extend(facts);
-    }
-    outbox.event(EventName::ToolRetrying, data);
+/// Records the event that a call continues after a failure: with a retry after a delay in milliseconds, or with another tool.
+pub fn retrying(
+    outbox: &mut Outbox,
+    call: &Call,
+    failed: &ToolOutcome,
+    retry: Option<(u32, u64)>,
+    instead: Option<String>,
+) {
+    let Some(failure) = failed.event_data() else { return };
+    outbox.event(&EventBody::ToolRetrying(CallRetry {
+        failure,
+        call_id: call.asked.call_id.clone(),
+        name: Some(call.asked.name.clone()),
+        retry: retry.map(|(retry, _)| retry),
+        delay_ms: retry.map(|(_, delay_ms)| delay_ms),
+        instead,
+    }));
 }

@@ -19,16 +19,16 @@ use crate::flow::run::FlowRun;
 use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
 use crate::state::{Claimed, Outbox, Secured, Stop, Turn, TurnHistory, trace};
-use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
+use turnstone_domain::JobError;
 use turnstone_domain::agent::ModelRef;
 use turnstone_domain::budget;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{EventName, JobError};
+use turnstone_domain::event::{EventBody, ModelFailure};
 
 /// An answer with its provider, and what has to be settled once the answer is durable.
 pub struct Answered {
@@ -314,8 +314,9 @@ async fn give_back(claimed: &Claimed, secured: Secured<'_>, pass: &Pass, error: 
 
 /// Records the event that this model did not answer; another one may.
 fn model_failed(outbox: &mut Outbox, wanted: &ModelRef, provider: &str, message: &str) {
-    let data = json!({"model": wanted.model, "provider": provider, "message": message});
-    outbox.event(EventName::ModelFailed, data);
+    let (model, provider) = (wanted.model.clone(), provider.to_owned());
+    let failure = ModelFailure { model, provider, message: Some(message.to_owned()) };
+    outbox.event(&EventBody::ModelFailed(failure));
 }
 
 fn unknown_provider(outbox: &mut Outbox, wanted: &ModelRef) -> JobError {

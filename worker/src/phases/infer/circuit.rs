@@ -7,10 +7,10 @@
 use crate::breakers::Success;
 use crate::model::ModelError;
 use crate::state::{Claimed, Outbox, Secured, Stop};
-use serde_json::json;
+use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{EventBody, OpenBreaker};
 use turnstone_domain::ids::fraction;
-use turnstone_domain::{EventName, JobError};
 use turnstone_store::breakers::{BreakerKey, DETAIL, Passage};
 
 /// The least delay of a refused job after the end of the refusal, in milliseconds, unless the closing breaker
@@ -92,7 +92,8 @@ pub async fn failed(
         if deps.breakers.is_new(&key) {
             tracing::warn!(breaker = key.name(), next_try = until, "circuit breaker opened");
         }
-        outbox.event(EventName::BreakerOpened, json!({"provider": provider, "model": model, "until": until}));
+        let (provider, model) = (Some(provider.to_owned()), Some(model.to_owned()));
+        outbox.event(&EventBody::BreakerOpened(OpenBreaker { tool: None, provider, model, until }));
     }
     Ok(())
 }

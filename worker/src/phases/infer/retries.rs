@@ -8,12 +8,12 @@ use super::ask::{Answered, ask as ask_once};
 use super::reservation::Afforded;
 use crate::model::ModelRequest;
 use crate::state::{Claimed, Stop, Turn};
-use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use turnstone_domain::JobError;
 use turnstone_domain::agent::AgentFormat;
 use turnstone_domain::error::{OssaCode, Strategy};
-use turnstone_domain::{EventName, JobError};
+use turnstone_domain::event::{EventBody, ModelRetry};
 
 /// The longest delay within a turn that a document may demand, in milliseconds.
 const LONGEST_WAIT_MS: u64 = 60_000;
@@ -51,10 +51,8 @@ pub async fn ask(
             request.timeout -= pause;
         }
         tries += 1;
-        let mut data = error.event_data();
-        data["retry"] = tries.into();
-        data["delay_ms"] = json!(wait_ms);
-        turn.outbox.event(EventName::ModelRetrying, data);
+        let retry = ModelRetry { failure: error.event_data(), retry: tries, delay_ms: wait_ms };
+        turn.outbox.event(&EventBody::ModelRetrying(retry));
         turn.outbox.secured()?;
         tokio::select! {
             biased;

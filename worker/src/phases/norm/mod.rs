@@ -8,19 +8,10 @@ pub use input::{IMAGE_TYPES, MOST_IMAGE_CHARS};
 use crate::flow;
 use crate::policy::guard;
 use crate::state::{Claimed, Stop, Turn};
-use serde::{Deserialize, Serialize};
 use turnstone_domain::agent::guardrails::Side;
+use turnstone_domain::checkpoint::NormBody;
 use turnstone_domain::message::{Message, Metadata, Source};
-use turnstone_domain::{JobError, Phase, Spent};
-
-const VERSION: i64 = 1;
-
-/// The result of NORM; the messages themselves are rows of their own.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct NormBody {
-    /// The number of messages in the input.
-    pub messages: usize,
-}
+use turnstone_domain::{JobError, Spent};
 
 /// Runs NORM: the job's first turn takes its input, later ones have none. Messages recalled from earlier
 /// engagements precede the first input of an engagement (OAS-51).
@@ -36,7 +27,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         } else {
             0
         };
-        turn.outbox.complete_phase(Phase::Norm, VERSION, &NormBody { messages })?;
+        turn.outbox.complete_phase(&NormBody { messages })?;
         turn.outbox.spent(Spent::default());
         return Ok(());
     }
@@ -53,7 +44,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     for message in inputs {
         turn.past.say(&mut turn.outbox, message);
     }
-    turn.outbox.complete_phase(Phase::Norm, VERSION, &body)?;
+    turn.outbox.complete_phase(&body)?;
     turn.outbox.spent(Spent::default());
     Ok(())
 }

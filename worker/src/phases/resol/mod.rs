@@ -13,9 +13,8 @@ use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::Target;
 use turnstone_domain::agent::{Capability, ToolChoice};
-use turnstone_domain::{EventName, Phase, digest};
-
-const VERSION: i64 = 3;
+use turnstone_domain::event::{EventBody, MissingTool};
+use turnstone_domain::{Phase, digest};
 
 /// Runs RESOL: finds every tool that the agent declares, one per capability (RS-11). A tool that is
 /// unavailable, or whose schema is invalid (RS-13), is omitted with a warning, and the turn continues without
@@ -78,14 +77,18 @@ async fn find(turn: &mut Turn) -> Result<(), Stop> {
         }
     }
     for (name, message) in &body.unavailable {
-        turn.outbox.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
+        turn.outbox.event(&missing(name, message));
     }
     found(&mut turn.bodies, &mut turn.outbox, body, bindings)
 }
 
+fn missing(name: &str, message: &str) -> EventBody {
+    EventBody::ToolUnavailable(MissingTool { name: Some(name.to_owned()), message: Some(message.to_owned()) })
+}
+
 /// Completes RESOL with what was found.
 fn found(bodies: &mut Bodies, outbox: &mut Outbox, body: ResolBody, bindings: Bindings) -> Result<(), Stop> {
-    outbox.complete_phase(Phase::Resol, VERSION, &body)?;
+    outbox.complete_phase(&body)?;
     bodies.resolved = Some(Arc::new(body));
     bodies.bindings = Some(Arc::new(bindings));
     Ok(())
@@ -164,7 +167,7 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
         match found {
             Ok(bound) => bindings.insert(name.clone(), bound),
             Err(message) => {
-                turn.outbox.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
+                turn.outbox.event(&missing(name, &message));
             }
         }
     }
