@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_scheduler::SchedulerOptions;
 use turnstone_tests::model_server::booking;
-use turnstone_tests::{Backend, Fleet, Reply, model_server};
+use turnstone_tests::{Backend, Fleet};
 
 const AGENT: &str = r#"
 kind: "openagentspec:v1/agent"

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::model_server::booking;
-use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
+use turnstone_tests::{Backend, Fleet, OjsServer, Reply};
 
 const AGENT: &str = "kind: openagentspec:v1/agent\nname: booker\ndescription: An agent that books.\n\
                      intent: You book what you are asked to book.\nowner: olga\ncapabilities:\n  book:\n    \

@@ -2,7 +2,7 @@
 
 use super::{end, flow, llm, part, run, start, text, then};
 use reqwest::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 use turnstone_tests::{Fleet, Reply};
 
 /// AGS-42: the policy of a model counts all its calls, over all attempts of the job, and says which statuses permit

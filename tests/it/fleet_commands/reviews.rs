@@ -2,10 +2,10 @@
 //! recorded votes are killed; another worker and another API continue.
 
 use crate::program::{Program, Ran, run};
-use serde_json::{Value, json};
+use serde_json::json;
 use turnstone_tests::model_server::booking;
 use turnstone_tests::servers::{Database, Postgres};
-use turnstone_tests::{Backend, ModelServer, Reply, ToolServer, fleet, model_server, wait};
+use turnstone_tests::{Backend, ModelServer, ToolServer, fleet, wait};
 
 const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: booker\ndescription: An agent that books.\nintent: You book.\n\
                      owner: olga\ncapabilities:\n  book:\n    user_identity: false\n    input_restriction:\n      \

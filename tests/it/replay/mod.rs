@@ -17,8 +17,8 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_domain::record::EngagementRecord;
+use turnstone_tests::Fleet;
 use turnstone_tests::model_server::trip;
-use turnstone_tests::{Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
 /// Returns a job for an agent that may search and book.

@@ -5,7 +5,6 @@ use crate::recorded::stage::{Ground, job_of, retry, with};
 use serde_json::{Value, json};
 use turnstone_tests::documents::ossa;
 use turnstone_tests::model_server::calls;
-use turnstone_tests::{Reply, model_server};
 
 recordings!(
     everywhere: [session_state],

@@ -3,9 +3,9 @@
 use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, job, job_of, retry, with};
 use serde_json::{Value, json};
+use turnstone_tests::Reply;
 use turnstone_tests::documents::ossa;
 pub use turnstone_tests::model_server::trip;
-use turnstone_tests::{Reply, model_server};
 
 recordings!(
     everywhere: [single_turn, several_turns],
