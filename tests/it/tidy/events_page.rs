@@ -115,7 +115,15 @@ impl Schemas {
             .into_iter()
             .map(|(name, of)| (name.to_owned(), json!({"$ref": format!("#/$defs/{}", of.into())})));
         let text = found.to_string().replace("#/components/schemas/", "#/$defs/");
-        let pairs: Vec<(String, Value)> = serde_json::from_str(&text).unwrap();
+        let mut pairs: Vec<(String, Value)> = serde_json::from_str(&text).unwrap();
+        // The fields of a part that may be absent are optional: no field of an object makes it `null`.
+        for part in pairs.iter_mut().filter_map(|(_, schema)| schema.get_mut("allOf")?.as_array_mut()).flatten() {
+            if let Some(Value::Array(mut kinds)) = part.get_mut("oneOf").map(Value::take) {
+                kinds.retain(|kind| kind["type"] != "null");
+                kinds.push(json!({"type": "object"}));
+                *part = json!({"anyOf": kinds});
+            }
+        }
         let mut types = Map::new();
         for (name, schema) in pairs {
             let known = types.insert(name.clone(), schema.clone());
@@ -153,7 +161,8 @@ impl Schemas {
         for part in schema["allOf"].as_array().into_iter().flatten() {
             fields.extend(self.fields(part));
         }
-        for part in schema["oneOf"].as_array().into_iter().flatten() {
+        let kinds = ["oneOf", "anyOf"].iter().filter_map(|key| schema[*key].as_array()).flatten();
+        for part in kinds {
             let new = self.fields(part).into_iter().map(|(name, field, _)| (name, field, false));
             let new: Vec<_> =
                 new.filter(|(name, ..)| fields.iter().all(|(known, ..)| known != name)).collect();
@@ -210,7 +219,9 @@ pub fn render() -> String {
         }
         let mut events = same.map(|other| format!("`{other}`")).collect::<Vec<_>>().join(", ");
         for (name, field, _) in schemas.fields(of) {
-            let meaning = field["description"].as_str().unwrap_or_default();
+            let parts = field["oneOf"].as_array().into_iter().flatten();
+            let meaning = [field].into_iter().chain(parts).find_map(|part| part["description"].as_str());
+            let meaning = meaning.unwrap_or_default();
             writeln!(fields, "| {events} | `{name}` | {} | {meaning} |", schemas.form(field)).unwrap();
             events.clear();
         }
