@@ -117,7 +117,9 @@ impl Schemas {
         let text = found.to_string().replace("#/components/schemas/", "#/$defs/");
         let mut pairs: Vec<(String, Value)> = serde_json::from_str(&text).unwrap();
         // The fields of a part that may be absent are optional: no field of an object makes it `null`.
-        for part in pairs.iter_mut().filter_map(|(_, schema)| schema.get_mut("allOf")?.as_array_mut()).flatten() {
+        for part in
+            pairs.iter_mut().filter_map(|(_, schema)| schema.get_mut("allOf")?.as_array_mut()).flatten()
+        {
             if let Some(Value::Array(mut kinds)) = part.get_mut("oneOf").map(Value::take) {
                 kinds.retain(|kind| kind["type"] != "null");
                 kinds.push(json!({"type": "object"}));
