@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use turnstone_domain::feed::FeedEvent;
-use turnstone_domain::{EngagementId, EventName, JobId};
+use turnstone_domain::{EngagementId, JobId, Phase};
 use turnstone_ojs::OjsError;
 use turnstone_store::{Ear, EventFilter, Piece, StoreError, Views};
 
@@ -275,7 +275,7 @@ impl Feed {
         loop {
             if let Some(event) = self.read.pop_front() {
                 self.cursor = event.place();
-                if event.name == EventName::PhaseCompleted && event.data["phase"] == "infer" {
+                if event.completes(Phase::Infer) {
                     self.answered = event.job_id.clone().map(|job| (job, event.turn));
                 }
                 if event.name.ends_job() {

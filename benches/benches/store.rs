@@ -7,7 +7,8 @@
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures::future::join_all;
 use std::sync::atomic::{AtomicI64, Ordering};
-use turnstone_benches::{Ground, LEASE_MS, jobs, phase, request};
+use turnstone_benches::jobs::several;
+use turnstone_benches::{Ground, LEASE_MS, phase, request};
 use turnstone_domain::{Clock as _, Settlement, SystemClock, TurnWrite};
 use turnstone_store::{Claim, JobKind};
 
@@ -23,7 +24,7 @@ fn push(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(count as u64));
         group.bench_function(BenchmarkId::new(kind.as_str(), count), |bencher| {
             bencher.iter_batched(
-                || jobs(kind, count),
+                || several(kind, count),
                 |jobs| ground.runtime.block_on(ground.store.intake.push(jobs)).expect("accepted"),
                 BatchSize::PerIteration,
             );
@@ -41,7 +42,7 @@ fn claim(criterion: &mut Criterion) {
                 || {
                     ground
                         .runtime
-                        .block_on(ground.store.intake.push(jobs(JobKind::Agent, count)))
+                        .block_on(ground.store.intake.push(several(JobKind::Agent, count)))
                         .expect("accepted")
                 },
                 |_| {

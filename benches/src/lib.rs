@@ -1,5 +1,5 @@
-//! The parts that `turnstone bench` and the benches of this folder share: the machine and its disk. Beside them is the ground
-//! of the micro-benches: a store in a temporary file, and what is written to it.
+//! The parts that `turnstone bench` and the benches of this folder share: the machine and its disk, the jobs, and the naive
+//! comparison. Beside them is the ground of the micro-benches: a store in a temporary file, and what is written to it.
 //!
 //! The micro-benches measure single calls of the store, to find out what a change costs. `turnstone bench` measures whole
 //! things and compares them with the disk; its figures are those that docs/BENCHMARKS.md explains.
@@ -10,26 +10,24 @@
 
 pub mod disk;
 pub mod history;
+pub mod jobs;
 pub mod machine;
+pub mod naive;
 
 use serde_json::json;
 use std::io;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use turnstone_domain::engagement::{NewEngagement, User};
 use turnstone_domain::ids::SystemIds;
-use turnstone_domain::job::Envelope;
-use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::{
-    AgentDefinition, Clock as _, EventData, EventName, Ids as _, JobId, NewCheckpoint, NewEvent, NewJob,
-    Phase, PhaseCompleted, RawJson, Spent, SystemClock, TurnWrite,
+    Clock as _, EventData, EventName, NewCheckpoint, NewEvent, Phase, PhaseCompleted, RawJson, Spent,
+    SystemClock, TurnWrite,
 };
 use turnstone_store::{Claim, ClaimRequest, JobKind, SqliteStore, Store, StoreError};
 
 /// How long the leases of a bench last: longer than a bench.
 pub const LEASE_MS: i64 = 3_600_000;
-const QUEUE: &str = "bench";
 
 /// A store in a temporary file of the current directory: the disk that matters, not a file system in memory.
 pub struct Ground {
@@ -60,55 +58,9 @@ impl Ground {
     /// The store failed.
     pub fn claimed(&self, kind: JobKind, count: usize) -> Result<Vec<Claim>, StoreError> {
         self.runtime.block_on(async {
-            self.store.intake.push(jobs(kind, count)).await?;
+            self.store.intake.push(jobs::several(kind, count)).await?;
             self.store.ledger.claim(request(kind, count)).await
         })
-    }
-}
-
-/// New jobs of a kind.
-#[must_use]
-pub fn jobs(kind: JobKind, count: usize) -> Vec<NewJob> {
-    (0..count).map(|_| job(kind)).collect()
-}
-
-/// A job for this agent that says one thing.
-#[must_use]
-pub fn agent_job(agent: AgentDefinition, says: &str) -> NewJob {
-    let engagement = NewEngagement { id: SystemIds.next().into(), agent, user: User::default(), depth: 0 };
-    let envelope = Envelope { args: RawJson::of(&json!([says])), ..Envelope::default() };
-    NewJob {
-        job_type: "bench.agent".to_owned(),
-        envelope,
-        engagement: Some(engagement),
-        ..job(JobKind::Plain)
-    }
-}
-
-fn job(kind: JobKind) -> NewJob {
-    let now = SystemClock.now();
-    let engagement = || NewEngagement {
-        id: SystemIds.next().into(),
-        agent: AgentDefinition { name: "bench.agent".to_owned(), ..AgentDefinition::default() },
-        user: User::default(),
-        depth: 0,
-    };
-    NewJob {
-        id: JobId(SystemIds.next()),
-        job_type: format!("bench.{}", kind.as_str()),
-        queue: QUEUE.to_owned(),
-        priority: 0,
-        run_at: now,
-        expires_at: None,
-        timeout_ms: None,
-        retry: RetryPolicy::default(),
-        envelope: Envelope {
-            args: RawJson::of(&json!(["a question of some length. ".repeat(16)])),
-            ..Envelope::default()
-        },
-        engagement: (kind == JobKind::Agent).then(engagement),
-        terms: turnstone_domain::Terms::default(),
-        created_at: now,
     }
 }
 
@@ -117,7 +69,7 @@ fn job(kind: JobKind) -> NewJob {
 pub fn request(kind: JobKind, limit: usize) -> ClaimRequest {
     ClaimRequest {
         kind,
-        queues: vec![QUEUE.to_owned()],
+        queues: vec![jobs::QUEUE.to_owned()],
         limit,
         worker_id: "bench".to_owned(),
         lease_ms: LEASE_MS,

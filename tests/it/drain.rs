@@ -50,3 +50,9 @@ async fn a_job_yields_between_two_phases() {
     fleet.stop_workers().await;
     fleet.end().await;
 }
+
+#[tokio::test]
+#[should_panic(expected = "end this fleet with Fleet::end")]
+async fn a_test_that_does_not_end_its_fleet_fails() {
+    let _fleet = Fleet::builder().start().await;
+}

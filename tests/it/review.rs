@@ -34,7 +34,7 @@ async fn parked(workers: usize, price: i64) -> (Fleet, String) {
     (fleet, id)
 }
 
-async fn review_of(fleet: &Fleet) -> Value {
+pub async fn review_of(fleet: &Fleet) -> Value {
     let reviews = fleet.get("/reviews?state=open").await;
     assert_eq!(reviews["items"].as_array().unwrap().len(), 1, "{reviews:#}");
     reviews["items"][0].clone()

@@ -1,11 +1,13 @@
 //! Groups of reviewers, from outside: quorum, reminders, escalation, and the directory of users, on both databases
 //! and across killed processes.
 
+use crate::review::review_of;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_scheduler::SchedulerOptions;
-use turnstone_tests::{Backend, Fleet, Reply, model_server};
+use turnstone_tests::model_server::booking;
+use turnstone_tests::{Backend, Fleet};
 
 const AGENT: &str = r#"
 kind: "openagentspec:v1/agent"
@@ -20,13 +22,6 @@ capabilities:
       require_review: board
 "#;
 
-fn script(request: &Value) -> Reply {
-    match model_server::outcomes(request) {
-        0 => Reply::call("book", json!({"price": 640})),
-        _ => Reply::text("booked"),
-    }
-}
-
 /// Two of three, then the owner of the agent.
 fn rules() -> Value {
     json!({"users": ["ann", "ben", "cem", "olga"], "groups": {"board": {
@@ -35,18 +30,12 @@ fn rules() -> Value {
 }
 
 async fn parked(backend: Backend) -> (Fleet, String) {
-    let fleet = Fleet::builder().on(backend).model(script).reviews(rules()).start().await;
+    let fleet = Fleet::builder().on(backend).model(booking).reviews(rules()).start().await;
     fleet.register(AGENT).await;
     let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
     let id = fleet.push(&job).await;
     assert_eq!(fleet.settled(&id).await["state"], "pending");
     (fleet, id)
-}
-
-async fn review_of(fleet: &Fleet) -> Value {
-    let reviews = fleet.get("/reviews?state=open").await;
-    assert_eq!(reviews["items"].as_array().unwrap().len(), 1, "{reviews:#}");
-    reviews["items"][0].clone()
 }
 
 async fn answer(fleet: &Fleet, review: &Value, verb: &str, by: &str) -> (StatusCode, Value) {
@@ -59,7 +48,7 @@ async fn answer(fleet: &Fleet, review: &Value, verb: &str, by: &str) -> (StatusC
 #[tokio::test]
 async fn two_of_three_agree_across_a_killed_process() {
     for backend in Backend::ALL {
-        let fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
+        let fleet = Fleet::builder().on(backend).workers(0).model(booking).start().await;
         fleet.register(AGENT.replace("board", "ann")).await;
         let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
         let id = fleet.push(&job).await;
@@ -186,7 +175,7 @@ async fn a_reviewer_who_is_not_in_the_directory_is_refused() {
 #[tokio::test]
 async fn an_approval_of_other_arguments_confirms_nothing() {
     for backend in Backend::ALL {
-        let mut fleet = Fleet::builder().on(backend).model(script).start().await;
+        let mut fleet = Fleet::builder().on(backend).model(booking).start().await;
         fleet.register(AGENT.replace("board", "ann")).await;
         let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
         let id = fleet.push(&job).await;
@@ -223,7 +212,7 @@ async fn one_person_is_no_quorum_of_two() {
                 board["escalate_to"] = json!(next);
             }
             let rules = json!({"users": ["ann", "olga"], "groups": {"board": board}});
-            let fleet = Fleet::builder().on(backend).model(script).reviews(rules).start().await;
+            let fleet = Fleet::builder().on(backend).model(booking).reviews(rules).start().await;
             fleet.register(AGENT).await;
             let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
             let id = fleet.push(&job).await;

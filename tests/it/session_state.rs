@@ -6,6 +6,7 @@ use crate::paused_timers::PausedTimers;
 use serde_json::{Value, json};
 use std::time::Duration;
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::calls;
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
 const SESSION: &str =
@@ -13,22 +14,6 @@ const SESSION: &str =
 
 /// The timeout of an attempt whose last call hangs, in milliseconds. Shorter than the tool's.
 const TIMEOUT_MS: u64 = 45_000;
-
-/// Answers with these calls, turn by turn, and then with a text.
-fn calls(turns: Vec<Vec<(&'static str, Value)>>) -> impl Fn(&Value) -> Reply + Send + Sync {
-    move |request| {
-        let done = model_server::outcomes(request);
-        let mut before = 0;
-        for turn in &turns {
-            if before == done {
-                let calls = turn.iter().map(|(name, arguments)| ((*name).to_owned(), arguments.clone()));
-                return Reply::Calls(calls.collect(), (12, 7));
-            }
-            before += turn.len();
-        }
-        Reply::text("done")
-    }
-}
 
 async fn state(fleet: &Fleet, id: &str) -> Value {
     let engagement = fleet.engagement_of(id).await;

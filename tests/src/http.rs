@@ -1,6 +1,8 @@
-//! The HTTP clients of tests, for servers of this machine.
+//! The HTTP clients and servers of tests, on this machine.
 
+use axum::Router;
 use reqwest::{Client, ClientBuilder};
+use tokio_util::task::AbortOnDropHandle;
 
 /// Builds a client that uses no proxy and trusts no certificate: parsing those of the system takes longer
 /// than most tests.
@@ -23,4 +25,15 @@ pub async fn register(url: &str, document: &str) {
     let answer = request.body(document.to_owned()).send().await.expect("an answer");
     let status = answer.status();
     assert!(status.is_success(), "{document}: {status} {}", answer.text().await.expect("a body"));
+}
+
+/// Serves an application at a free port; returns its address as a URL without a path.
+///
+/// # Panics
+/// When no port is free.
+pub async fn serve(app: Router) -> (String, AbortOnDropHandle<()>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let serving = async move { axum::serve(listener, app).await.expect("a server of the test") };
+    (url, AbortOnDropHandle::new(tokio::spawn(serving)))
 }

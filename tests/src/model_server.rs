@@ -123,6 +123,53 @@ pub fn outcomes(request: &Value) -> usize {
     messages.iter().filter(|message| message["role"] == "tool").count()
 }
 
+/// Returns the newest tool outcome in a request.
+pub fn tool_outcome(request: &Value) -> &str {
+    let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let last = messages.iter().rev().find(|message| message["role"] == "tool");
+    last.and_then(|message| message["content"].as_str()).unwrap_or_default()
+}
+
+/// Returns the agent of a request, whose instructions begin with "You are NAME.".
+pub fn who(request: &Value) -> &str {
+    let text = request["messages"][0]["content"].as_str().unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("You are ").trim_end_matches('.')
+}
+
+/// Calls `book` once, for a price of 640.
+pub fn booking(request: &Value) -> Reply {
+    match outcomes(request) {
+        0 => Reply::call("book", json!({"price": 640})),
+        _ => Reply::text("booked"),
+    }
+}
+
+/// Calls `search` in two turns and `book` in the third.
+pub fn trip(request: &Value) -> Reply {
+    match outcomes(request) {
+        n @ (0 | 1) => Reply::call("search", json!({"q": n})),
+        2 => Reply::call("book", json!({"seat": 1})),
+        _ => Reply::text("booked"),
+    }
+}
+
+/// Makes the calls of these turns, one turn after another.
+pub fn calls(turns: Vec<Vec<(&'static str, Value)>>) -> impl Fn(&Value) -> Reply + Send + Sync {
+    move |request| {
+        let done = outcomes(request);
+        let mut before = 0;
+        for turn in &turns {
+            if before == done {
+                let calls = turn.iter().map(|(name, arguments)| ((*name).to_owned(), arguments.clone()));
+                return Reply::Calls(calls.collect(), (12, 7));
+            }
+            before += turn.len();
+        }
+        Reply::text("done")
+    }
+}
+
 /// Returns the names of the tools that a request offers to the model.
 pub fn offered(request: &Value) -> Vec<&str> {
     let tools = request["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -180,11 +227,9 @@ impl ModelServer {
         });
         let router =
             Router::new().route("/v1/chat/completions", post(complete)).with_state(Arc::clone(&shared));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
-        let serving =
-            tokio::spawn(async move { axum::serve(listener, router).await.expect("the model server") });
-        Self { url, shared, _serving: AbortOnDropHandle::new(serving) }
+        let (url, serving) = crate::http::serve(router).await;
+        let url = format!("{url}/v1");
+        Self { url, shared, _serving: serving }
     }
 
     /// Returns every request so far.

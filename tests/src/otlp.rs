@@ -121,18 +121,16 @@ pub struct Collector {
     /// The value for `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub url: String,
     shared: Arc<Shared>,
-    _serving: AbortOnDropHandle<std::io::Result<()>>,
+    _serving: AbortOnDropHandle<()>,
 }
 
 impl Collector {
     /// Starts a collector.
     pub async fn start(manner: Manner) -> Self {
         let shared = Arc::new(Shared { kept: Mutex::default(), manner, requests: watch::channel(0).0 });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
         let app = Router::new().fallback(take).with_state(Arc::clone(&shared));
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await });
-        Self { url, shared, _serving: AbortOnDropHandle::new(serving) }
+        let (url, serving) = crate::http::serve(app).await;
+        Self { url, shared, _serving: serving }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {

@@ -61,7 +61,7 @@ pub struct Receiver {
     /// Its address.
     pub url: String,
     log: Arc<Log>,
-    _serving: AbortOnDropHandle<std::io::Result<()>>,
+    _serving: AbortOnDropHandle<()>,
 }
 
 impl Receiver {
@@ -73,11 +73,10 @@ impl Receiver {
     /// Starts a receiver that answers each request by its number, from 0, with the result of the script.
     pub async fn answering(script: impl Fn(usize) -> Receipt + Send + Sync + 'static) -> Self {
         let log = Arc::new(Log { received: Mutex::default(), script: Box::new(script) });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
         let app = Router::new().fallback(receive).with_state(Arc::clone(&log));
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await });
-        Self { url, log, _serving: AbortOnDropHandle::new(serving) }
+        let (url, serving) = crate::http::serve(app).await;
+        let url = format!("{url}/hook");
+        Self { url, log, _serving: serving }
     }
 
     fn log(&self) -> MutexGuard<'_, Vec<Received>> {

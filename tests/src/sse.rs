@@ -3,6 +3,7 @@
 use crate::wait::{self, Pauses};
 use eventsource_stream::{Event, Eventsource};
 use futures::StreamExt;
+use serde_json::Value;
 use std::time::Duration;
 
 /// The deadline of a stream. Several leases may have to run out before it ends.
@@ -66,4 +67,13 @@ pub async fn follow(url: impl Fn() -> String, mut enough: impl FnMut(&[Event]) -
         }
     };
     wait::output_within("the last event of a stream", PATIENCE, following).await
+}
+
+/// Returns the data of an event.
+///
+/// # Panics
+/// When it is no JSON.
+#[must_use]
+pub fn data(event: &Event) -> Value {
+    serde_json::from_str(&event.data).expect("JSON")
 }

@@ -97,11 +97,8 @@ impl ToolServer {
             count: watch::channel(0).0,
         });
         let router = Router::new().route("/{tool}", post(call)).with_state(Arc::clone(&shared));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let serving =
-            tokio::spawn(async move { axum::serve(listener, router).await.expect("the tool server") });
-        Self { url, shared, _serving: AbortOnDropHandle::new(serving) }
+        let (url, serving) = crate::http::serve(router).await;
+        Self { url, shared, _serving: serving }
     }
 
     /// Returns every call so far.

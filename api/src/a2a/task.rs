@@ -147,7 +147,7 @@ fn words(job: &Job, review: Option<&Review>) -> Option<String> {
     match job.state {
         JobState::Discarded | JobState::Retryable => {
             let answer = job.errors.last()?.error.event_data();
-            Some(format!("{}: {}", answer["code"].as_str()?, answer["message"].as_str()?))
+            Some(format!("{}: {}", answer.code, answer.message?))
         }
         JobState::Pending => review.map(prompt),
         _ => None,

@@ -84,7 +84,7 @@ pub(crate) async fn status(
         .errors
         .last()
         .filter(|_| job.state == JobState::Discarded)
-        .map(|failed| failed.error.event_data());
+        .map(|failed| json!(failed.error.event_data()));
     let (text, mut exposes) = result(&job);
     if asks {
         exposes = exposed::now(&app, &run).await?;

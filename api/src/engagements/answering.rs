@@ -9,11 +9,12 @@ use crate::ojs::jobs::submitter::check_user;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use crate::reviews::check_duties;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::principal::Principal;
-use turnstone_domain::question::{Said, Unanswered};
+use turnstone_domain::question::{ClientCall, Said, Unanswered};
 use turnstone_domain::review::{Review, ReviewState, Vote};
 use turnstone_domain::{CallId, Job, JobId, digest};
 use turnstone_ojs::OjsError;
@@ -307,9 +308,10 @@ async fn answer(
 
 /// Returns the reason why an answer is no result of the tool that the client was to execute.
 fn misfit(input: &Value, values: &serde_json::Map<String, Value>) -> Option<String> {
-    let (tool, returns) = (input["tool"].as_str()?, input["returns"].as_array()?);
-    let (key, result) = values.iter().find(|(key, _)| input["request_keys"].get(key.as_str()).is_some())?;
-    agent_spec::misfit(returns, result).map(|why| format!("`{key}` is no result of the tool `{tool}`: {why}"))
+    let ClientCall { tool, returns, request_keys, .. } = ClientCall::deserialize(input).ok()?;
+    let (key, result) = values.iter().find(|(key, _)| request_keys.contains_key(key.as_str()))?;
+    agent_spec::misfit(&returns, result)
+        .map(|why| format!("`{key}` is no result of the tool `{tool}`: {why}"))
 }
 
 /// Returns the reviewer's answer, if there is one.

@@ -10,11 +10,13 @@ use crate::request::{Params, Segment, Tenant};
 use crate::rows::{GuardrailCheck, Review, ToolCall};
 use axum::extract::State;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+use turnstone_domain::agent::StateMode;
 use turnstone_domain::agent::guardrails::Side;
+use turnstone_domain::checkpoint::{PersistBody, Transaction};
 use turnstone_domain::guardrail_check as check;
-use turnstone_domain::{EngagementId, Phase, Timestamp};
-use turnstone_store::{Page, ReviewFilter, StoreError, Views};
+use turnstone_domain::{EngagementId, Phase};
+use turnstone_store::{CheckpointRow, Page, ReviewFilter, StoreError, Views};
 use utoipa::ToSchema;
 
 /// Turns whose changes of state are shown.
@@ -98,26 +100,52 @@ fn withheld<'a>(newest_first: &'a [check::GuardrailCheck], tenant: &Tenant) -> O
     last.text().filter(|_| !last.passed && tenant.name().is_none())
 }
 
+/// The record of PERSIST, with its times in RFC 3339.
+#[derive(Serialize)]
+struct StateTransaction<'a> {
+    transaction_id: &'a str,
+    status: Transaction,
+    mode: StateMode,
+    storage: Option<&'a str>,
+    changes: Vec<StateChange<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<&'a Value>,
+    turn: i64,
+}
+
+#[derive(Serialize)]
+struct StateChange<'a> {
+    key: &'a str,
+    previous_value: &'a Value,
+    new_value: &'a Value,
+    operation: &'a str,
+    timestamp: String,
+}
+
 /// Returns the changes of the agent's state, oldest first: the records of PERSIST that have changes (RS-31).
 async fn transactions(views: &Views, id: &EngagementId) -> Result<Vec<Value>, StoreError> {
     let newest_first = views.checkpoints_of(id, Phase::Persist, TURNS).await?.into_iter().rev();
-    let changed = newest_first.filter(|row| {
-        row.checkpoint
-            .body
-            .get("changes")
-            .and_then(Value::as_array)
-            .is_some_and(|changes| !changes.is_empty())
-    });
-    Ok(changed
-        .map(|row| {
-            let mut record = row.checkpoint.body;
-            record["turn"] = row.checkpoint.turn.into();
-            for change in record["changes"].as_array_mut().into_iter().flatten() {
-                if let Some(ms) = change["timestamp"].as_i64() {
-                    change["timestamp"] = Timestamp(ms).to_rfc3339().into();
-                }
-            }
-            record
-        })
-        .collect())
+    let shown = |row: CheckpointRow| {
+        let body = row.checkpoint.read::<PersistBody>().filter(|body| !body.changes.is_empty())?;
+        let changes = body.changes.iter().map(|change| StateChange {
+            key: &change.key,
+            previous_value: &change.previous_value,
+            new_value: &change.new_value,
+            operation: &change.operation,
+            timestamp: change.timestamp.to_rfc3339(),
+        });
+        Some(json!(StateTransaction {
+            transaction_id: &body.transaction_id,
+            status: body.status,
+            mode: body.mode,
+            storage: body.storage.as_deref(),
+            changes: changes.collect(),
+            node: body.node.as_ref(),
+            step: body.step.as_ref(),
+            turn: row.checkpoint.turn,
+        }))
+    };
+    Ok(newest_first.filter_map(shown).collect())
 }

@@ -28,6 +28,7 @@ pub(crate) use state::{prompt, results};
 use crate::api::App;
 use crate::reply::Failure;
 use crate::request::Tenant;
+use turnstone_domain::checkpoint::EmitBody;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::{AgentDefinition, EngagementId, JobId, JobState, Phase};
 use turnstone_ojs::OjsError;
@@ -49,7 +50,8 @@ pub(crate) async fn released(
         return Ok(0);
     }
     let turns = app.api.store.views.checkpoints_of(&engagement.id, Phase::Emit, TURNS).await?;
-    let released = turns.iter().filter(|row| row.checkpoint.body["released"] == true);
+    let released =
+        turns.iter().filter(|row| row.checkpoint.read::<EmitBody>().is_some_and(|emit| emit.released));
     Ok(released.map(|row| row.checkpoint.turn).max().unwrap_or(0))
 }
 

@@ -9,7 +9,6 @@ use crate::caller::Who;
 use crate::reply::{self, Answer, Failure};
 use crate::request::Segment;
 use axum::extract::State;
-use turnstone_domain::event::Event;
 use turnstone_domain::principal::{Principal, SUBMITTED_BY};
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{EngagementId, Job, JobId, JobState};
@@ -84,8 +83,7 @@ async fn node(app: &App, id: &EngagementId) -> Result<Option<String>, Failure> {
     let filter = EventFilter::Engagement(id.clone());
     let after = (events - i64::from(NEWEST_EVENTS)).max(0);
     let found = views.events_after(&filter, after, NEWEST_EVENTS).await?;
-    let node = |event: &Event| Some(event.data["node"].as_str()?.to_owned());
-    Ok(found.iter().rev().find_map(node))
+    Ok(found.iter().rev().find_map(|event| event.identity().node))
 }
 
 /// How often a job is read anew that changes while it is read.

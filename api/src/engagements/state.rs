@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::question::AskedUser;
-use turnstone_domain::review::{Review, ReviewKind};
+use turnstone_domain::question::{AskedUser, ClientCall};
+use turnstone_domain::review::{Review, ReviewKind, tool_of};
 use turnstone_domain::{Job, JobError, JobState, Timestamp};
 use turnstone_store::{DelegationLink, DelegationLinks};
 use utoipa::ToSchema;
@@ -237,13 +237,13 @@ impl Awaiting {
     /// Returns the question to the user, or the call that the client has to make: of a tool of a flow that the
     /// client executes.
     pub(super) fn input(requested: &AskedUser, input: Option<&Value>) -> Self {
-        let call = input.filter(|input| input["tool"].is_string());
+        let call = input.and_then(|input| ClientCall::deserialize(input).ok());
         Self {
             kind: if call.is_some() { "tool" } else { "input" }.to_owned(),
             call_id: Some(requested.call_id.to_string()),
             request_keys: Some(requested.question.request_keys()),
-            tool: call.and_then(|call| call["tool"].as_str()).map(str::to_owned),
-            arguments: call.map(|call| call["arguments"].clone()),
+            tool: call.as_ref().map(|call| call.tool.clone()),
+            arguments: call.map(|call| call.arguments),
             prompt: requested.question.prompt(),
             ..Self::default()
         }
@@ -253,7 +253,7 @@ impl Awaiting {
 /// Returns the question of a review, without the parts for its reviewer: arguments, outputs and the
 /// Engagement object.
 pub(crate) fn prompt(review: &Review) -> String {
-    let about = match review.question.get("name").and_then(Value::as_str) {
+    let about = match tool_of(&review.question) {
         Some(name) => format!("the call of `{name}`"),
         None => "the engagement".to_owned(),
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
-use turnstone_benches::jobs;
+use turnstone_benches::jobs::several;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock as _, JobId, SystemClock};
 use turnstone_store::{JobKind, PostgresOptions, PostgresStore, Store};
@@ -92,7 +92,7 @@ impl Site {
     pub async fn push(&self, count: usize) -> Vec<JobId> {
         let mut ids = Vec::with_capacity(count);
         while ids.len() < count {
-            let some = jobs(JobKind::Agent, TOGETHER.min(count - ids.len()));
+            let some = several(JobKind::Agent, TOGETHER.min(count - ids.len()));
             let pushed = self.store.intake.push(some).await.expect("the store takes jobs");
             ids.extend(pushed.into_iter().map(|pushed| pushed.id));
         }

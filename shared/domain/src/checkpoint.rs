@@ -1,5 +1,12 @@
 //! The durable fact that phase p of turn t is done, with the data for later phases.
 
+mod bodies;
+
+pub use bodies::{
+    EmitBody, ExecBody, InferBody, InitBody, NormBody, PersistBody, PhaseBody, ResolBody, ResolvedTool,
+    Shortage, ToolSource, Transaction, Transport, add_schemas,
+};
+
 use crate::{Phase, RawJson, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

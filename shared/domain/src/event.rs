@@ -1,17 +1,35 @@
 //! Events: something that happened, in the past tense, written in the transaction that made it true.
 
+mod body;
+mod control;
+mod jobs;
+mod turns;
+
+pub use control::*;
+pub use jobs::*;
+pub use turns::*;
+
 use crate::{Phase, RawJson, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt;
+use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
 
 macro_rules! events {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $data:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $body:ty;)+) => {
         /// The name of an event: a documented API, listed in `docs/EVENTS.md`.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
         pub enum EventName {
             $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
+        }
+
+        /// An event's name with its data.
+        #[derive(Clone, PartialEq, Debug, Serialize)]
+        #[serde(untagged)]
+        pub enum EventBody {
+            $($(#[doc = $doc])+ $variant($body),)+
         }
 
         impl EventName {
@@ -30,150 +48,171 @@ macro_rules! events {
                 match self { $(Self::$variant => concat!($($doc),+)),+ }
             }
 
-            /// Returns the fields of its `data`, for the documentation.
+            /// Returns the name of the type of its data, and adds the schemas of this type and of all types in it.
+            pub fn add_schemas(self, schemas: &mut Vec<(String, RefOr<Schema>)>) -> Cow<'static, str> {
+                match self { $(Self::$variant => add_schemas_of::<$body>(schemas)),+ }
+            }
+        }
+
+        impl EventBody {
+            /// Returns the name.
             #[must_use]
-            pub fn data_fields(self) -> &'static str {
-                match self { $(Self::$variant => $data),+ }
+            pub fn name(&self) -> EventName {
+                match self { $(Self::$variant(_) => EventName::$variant),+ }
+            }
+
+            /// Reads the data of an event.
+            ///
+            /// # Errors
+            /// The data has another form.
+            pub fn read(name: EventName, data: &Value) -> serde_json::Result<Self> {
+                match name { $(EventName::$variant => <$body>::deserialize(data).map(Self::$variant)),+ }
             }
         }
     };
 }
 
+pub(crate) fn add_schemas_of<B: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) -> Cow<'static, str> {
+    schemas.push((B::name().into_owned(), B::schema()));
+    B::schemas(schemas);
+    B::name()
+}
+
 events! {
     /// A job was accepted and is durable.
-    JobEnqueued = "job.enqueued", "job_type, queue; input (2 and up: a further input of its engagement)";
+    JobEnqueued = "job.enqueued", Enqueued;
     /// The job waits for its time.
-    JobScheduled = "job.scheduled", "scheduled_at";
+    JobScheduled = "job.scheduled", Scheduled;
     /// A worker claimed the job.
-    JobStarted = "job.started", "attempt, worker_id";
+    JobStarted = "job.started", Started;
     /// The job completed.
-    JobCompleted = "job.completed", "attempt, duration_ms, result (result_bytes instead when it is longer than 8 KiB, neither for a delegate of a guarded agent); tokens_used, model_used (agent jobs)";
+    JobCompleted = "job.completed", Completed;
     /// An attempt failed; `job.retrying` or `job.discarded` follows with the outcome for the job.
-    JobFailed = "job.failed", "attempt, code, message, type, ossa_code, recoverable; retry_after_ms, cause, escalation (when there are)";
+    JobFailed = "job.failed", FailedAttempt;
     /// The job failed and will be tried again.
-    JobRetrying = "job.retrying", "as job.failed without attempt, retry_delay_ms, next_retry_at";
+    JobRetrying = "job.retrying", Retried;
     /// The job failed for good.
-    JobDiscarded = "job.discarded", "as job.failed without attempt";
+    JobDiscarded = "job.discarded", Failure;
     /// The job was cancelled.
-    JobCancelled = "job.cancelled", "previous_state";
+    JobCancelled = "job.cancelled", Ended;
     /// The job's `expires_at` passed before it ended.
-    JobExpired = "job.expired", "previous_state";
+    JobExpired = "job.expired", Ended;
     /// The job waits for an event outside, such as a review, and holds no slot.
-    JobParked = "job.parked", "review_id, kind, reviewer; children instead, when it waits for other agents";
+    JobParked = "job.parked", Parked;
     /// A waiting, scheduled or retryable job became available.
-    JobAvailable = "job.available", "reason";
+    JobAvailable = "job.available", Reason;
     /// A worker over HTTP saved a state for the next attempt.
-    JobCheckpointed = "job.checkpointed", "sequence";
+    JobCheckpointed = "job.checkpointed", Saved;
     /// The limit that the job names is used up; it waits for a later time.
-    JobRescheduled = "job.rescheduled", "reason, scheduled_at";
+    JobRescheduled = "job.rescheduled", Rescheduled;
     /// The worker gave the job back between two phases; not a failure.
-    JobYielded = "job.yielded", "reason";
+    JobYielded = "job.yielded", Reason;
     /// The worker's lease ran out; another worker continues from the last checkpoint.
-    LeaseExpired = "lease.expired", "worker_id";
+    LeaseExpired = "lease.expired", Lapsed;
     /// A cron entry made this job.
-    CronTriggered = "cron.triggered", "cron_name, scheduled_at";
+    CronTriggered = "cron.triggered", CronOccurrence;
     /// A cron entry made no job because this one had not ended.
-    CronSkipped = "cron.skipped", "cron_name, scheduled_at";
+    CronSkipped = "cron.skipped", CronOccurrence;
     /// A phase is done and its checkpoint is durable.
-    PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, tokens_cached, tokens_reasoning, finish_reason, budget_left, cost, tool_calls; init and emit add agent (after a handoff)";
+    PhaseCompleted = "phase.completed", PhaseDone;
     /// A model of the list did not answer; the next one is tried.
-    ModelFailed = "model.failed", "model, provider, message";
+    ModelFailed = "model.failed", ModelFailure;
     /// No model of the list answered; all of them are called once more.
-    ModelRetrying = "model.retrying", "as job.failed without attempt, retry, delay_ms";
+    ModelRetrying = "model.retrying", ModelRetry;
     /// A declared tool is not available in this turn.
-    ToolUnavailable = "tool.unavailable", "name, message";
+    ToolUnavailable = "tool.unavailable", MissingTool;
     /// A tool call is sent to its tool.
-    ToolCalled = "tool.called", "call_id, name, input";
+    ToolCalled = "tool.called", Called;
     /// A tool answered.
-    ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld; output_bytes instead when it is long), stub_of (the recorded call that replaces it)";
+    ToolCompleted = "tool.completed", CallOutput;
     /// A call made a file, which is kept.
-    ArtifactGenerated = "artifact.generated", "artifact_id, call_id, bytes; file, media_type, sha256 (absent when an output guardrail holds back what was said)";
+    ArtifactGenerated = "artifact.generated", File;
     /// A tool failed, or its call was refused.
-    ToolFailed = "tool.failed", "call_id, name, code, message, type, ossa_code, recoverable; retry_after_ms (when there is one)";
+    ToolFailed = "tool.failed", CallFailure;
     /// A try of a tool call failed. The call continues with another try, or with another tool.
-    ToolRetrying = "tool.retrying", "as tool.failed, retry, delay_ms; instead (another tool)";
+    ToolRetrying = "tool.retrying", CallRetry;
     /// A remote agent could not be cancelled although its result is no longer needed: it may continue, and cost money.
-    ToolNotCancelled = "tool.not_cancelled", "call_id, agent, message";
+    ToolNotCancelled = "tool.not_cancelled", NotCancelled;
     /// A circuit breaker opened: the fleet stops calling a tool or a model for a while.
-    BreakerOpened = "breaker.opened", "tool, or provider and model; until";
+    BreakerOpened = "breaker.opened", OpenBreaker;
     /// An error was escalated: a review asks the contact. If the agent's document names none, the job is a dead letter.
-    ErrorEscalated = "error.escalated", "as job.failed without attempt";
+    ErrorEscalated = "error.escalated", Failure;
     /// An error was replaced by the value that the agent's document gives for it, and the job completed with that
     /// value.
-    ErrorReplaced = "error.replaced", "as job.failed without attempt";
+    ErrorReplaced = "error.replaced", Failure;
     /// A delegate began to work for an agent; the streams of both have this event.
-    DelegationStarted = "delegation.started", "role (parent or child), agent_id, mode, call_id, job_id and engagement_id of the other side, depth, timeout_ms";
+    DelegationStarted = "delegation.started", DelegationStart;
     /// The delegate has ended; the streams of both have this event.
-    DelegationCompleted = "delegation.completed", "role, agent_id, status (success, error or timeout), duration_ms, tokens_used, call_id, job_id and engagement_id of the other side";
+    DelegationCompleted = "delegation.completed", DelegationEnd;
     /// The agent asks its user; the job waits for the answer.
-    InputRequested = "input.requested", "call_id, request_keys (each key and what it means), exposes (when the agent exposes values)";
+    InputRequested = "input.requested", UserQuestion;
     /// The user answered.
-    InputReceived = "input.received", "call_id, keys, by, message_id (of A2A)";
+    InputReceived = "input.received", UserReply;
     /// A review was opened.
-    ReviewOpened = "review.opened", "review_id, kind, reviewer, name";
+    ReviewOpened = "review.opened", OpenedReview;
     /// One of several reviewers voted.
-    ReviewVoted = "review.voted", "review_id, approve, by, reason, approvals, rejections, needed";
+    ReviewVoted = "review.voted", ReviewVote;
     /// The reviewers have not answered yet.
-    ReviewReminded = "review.reminded", "review_id, kind, reviewer, name, missing, reminders, deadline_at";
+    ReviewReminded = "review.reminded", ReviewReminder;
     /// The reviewers did not answer in time, and the review was escalated.
-    ReviewEscalated = "review.escalated", "review_id, kind, from, reviewer, members, name, deadline_at";
+    ReviewEscalated = "review.escalated", EscalatedReview;
     /// A review was decided.
-    ReviewDecided = "review.decided", "review_id, state, decided_by, reason";
+    ReviewDecided = "review.decided", DecidedReview;
     /// A review was answered after it had been decided or had expired: on record, and without effect.
-    ReviewAnsweredLate = "review.answered_late", "review_id, approve, by, reason, state";
+    ReviewAnsweredLate = "review.answered_late", LateAnswer;
     /// The provider reported more tokens than the call could use; the rest was not booked.
-    UsageClamped = "budget.usage_clamped", "reported, booked";
+    UsageClamped = "budget.usage_clamped", ClampedUsage;
     /// A model call would not have fitted into the rest of the budget.
-    BudgetExceeded = "budget.exceeded", "limit, settled, needed; budget, unit (budgets that are shared, or in money)";
+    BudgetExceeded = "budget.exceeded", Overspending;
     /// More than the configured part of a budget is spent.
-    BudgetWarning = "budget.warning", "unit, percent; budget (a shared one) or limit, settled (the engagement's own)";
+    BudgetWarning = "budget.warning", BudgetWarning;
     /// A budget was changed; jobs that waited for it continue.
-    BudgetChanged = "budget.changed", "subject, limits before and after";
+    BudgetChanged = "budget.changed", ChangedBudget;
     /// The final answer did not have the demanded form; the model is called once more.
-    OutputRejected = "output.rejected", "message";
+    OutputRejected = "output.rejected", RejectedOutput;
     /// A filter of the agent matched an input or output; `found` names kinds, never the text.
-    ContentFlagged = "content.flagged", "where (input, tool or answer), found, action (redact, block or warn), name (of a tool)";
+    ContentFlagged = "content.flagged", FlaggedContent;
     /// Messages that no longer fit into the window were replaced by a summary, which a model wrote and which was paid
     /// for.
-    HistorySummarized = "history.summarized", "messages, model, provider, tokens_in, tokens_out";
+    HistorySummarized = "history.summarized", Summary;
     /// The engagement begins with messages of earlier ones with the same user; `GET /engagements/{id}/messages` shows
     /// them.
-    MemoryRecalled = "memory.recalled", "engagements, messages";
+    MemoryRecalled = "memory.recalled", Recalled;
     /// The tool of a guardrail checked an input or output.
-    GuardrailChecked = "guardrail.checked", "side (input or output), tool, passed, position, text_sha256 (of a text that is shown), on_record (when a record said it), away (when its tool could not be asked)";
+    GuardrailChecked = "guardrail.checked", Checked;
     /// State changes of a turn are committed.
-    StateChanged = "state.changed", "transaction_id, changes (key and operation)";
+    StateChanged = "state.changed", StateCommitted;
     /// State changes of a turn that failed were dropped.
-    StateRolledBack = "state.rolled_back", "changes (key and operation), reason";
+    StateRolledBack = "state.rolled_back", StateDropped;
     /// The job was paused: no worker claims it until it is resumed.
-    AgentPaused = "agent.paused", "reason";
+    AgentPaused = "agent.paused", Reason;
     /// The job was resumed.
-    AgentResumed = "agent.resumed", "approved, comment";
+    AgentResumed = "agent.resumed", Resumed;
     /// A new job continues from a turn of this one.
-    AgentForked = "agent.forked", "branch_id, job_id, at_turn, branch_name, content_id";
+    AgentForked = "agent.forked", Branched;
     /// The engagement begins as a fork of another one and shares its past up to the fork point; `set` names the
     /// changes.
-    EngagementForked = "engagement.forked", "forked_from, at_turn, phase, live_tools, set";
+    EngagementForked = "engagement.forked", Forked;
     /// Two branches became one.
-    AgentMerged = "agent.merged", "merged_id, job_id, branch_a, branch_b, strategy, conflicts";
+    AgentMerged = "agent.merged", Joined;
     /// A retry of a call was requested.
-    ToolRetried = "agent.tool_retried", "tool_call_id, error, provider, attempt";
+    ToolRetried = "agent.tool_retried", RepeatedCall;
     /// A workflow was made; its first jobs are enqueued.
-    WorkflowStarted = "workflow.started", "workflow_id, type, name, steps, queues (of its jobs)";
+    WorkflowStarted = "workflow.started", WorkflowChange;
     /// A step of a workflow succeeded.
-    WorkflowStepCompleted = "workflow.step_completed", "workflow_id, step, queues";
+    WorkflowStepCompleted = "workflow.step_completed", WorkflowStep;
     /// Every step of a workflow succeeded.
-    WorkflowCompleted = "workflow.completed", "workflow_id, type, name, queues";
+    WorkflowCompleted = "workflow.completed", WorkflowChange;
     /// A step of a workflow did not succeed.
-    WorkflowFailed = "workflow.failed", "workflow_id, type, name, succeeded, steps, queues";
+    WorkflowFailed = "workflow.failed", WorkflowChange;
     /// A workflow was cancelled.
-    WorkflowCancelled = "workflow.cancelled", "workflow_id, type, name, queues";
+    WorkflowCancelled = "workflow.cancelled", WorkflowChange;
     /// The queue was paused: nothing in it is claimed.
-    QueuePaused = "queue.paused", "queue, subject";
+    QueuePaused = "queue.paused", QueueChange;
     /// The queue was resumed.
-    QueueResumed = "queue.resumed", "queue, subject";
+    QueueResumed = "queue.resumed", QueueChange;
     /// Every job of a closed batch has ended.
-    BatchEnded = "batch.ended", "tag, subject, jobs, completed, discarded, cancelled";
+    BatchEnded = "batch.ended", BatchOutcome;
 }
 
 impl EventName {
@@ -253,6 +292,14 @@ pub struct NewEvent {
     pub at: Timestamp,
 }
 
+impl NewEvent {
+    /// Returns an event with this data.
+    #[must_use]
+    pub fn of(body: &EventBody, turn: i64, at: Timestamp) -> Self {
+        Self { name: body.name(), turn, data: body.into(), at }
+    }
+}
+
 /// The data of an event that is to be written: JSON text, made once by the caller.
 #[derive(Clone, PartialEq, Debug)]
 pub enum EventData {
@@ -287,6 +334,13 @@ impl EventData {
     }
 }
 
+impl From<&EventBody> for EventData {
+    fn from(body: &EventBody) -> Self {
+        // A body has only texts for keys, so it can always be written.
+        Self::Whole(RawJson::written(body).unwrap_or_else(|_| RawJson::empty_object()))
+    }
+}
+
 impl From<RawJson> for EventData {
     fn from(data: RawJson) -> Self {
         Self::Whole(data)
@@ -316,4 +370,29 @@ pub struct Event {
     pub data: Value,
     /// When it happened.
     pub at: Timestamp,
+}
+
+impl Event {
+    /// Returns its data; `None` for data that this program cannot read.
+    #[must_use]
+    pub fn body(&self) -> Option<EventBody> {
+        EventBody::read(self.name, &self.data).ok()
+    }
+
+    /// Returns true if this phase was completed.
+    #[must_use]
+    pub fn completes(&self, phase: Phase) -> bool {
+        completes(self.name, &self.data, phase)
+    }
+
+    /// Returns the turn and its worker, if the event names them.
+    #[must_use]
+    pub fn identity(&self) -> TurnIdentity {
+        TurnIdentity::deserialize(&self.data).unwrap_or_default()
+    }
+}
+
+/// Returns true for the event of this phase.
+pub(crate) fn completes(name: EventName, data: &Value, phase: Phase) -> bool {
+    name == EventName::PhaseCompleted && PhaseDone::deserialize(data).is_ok_and(|done| done.phase == phase)
 }

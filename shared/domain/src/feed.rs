@@ -1,6 +1,6 @@
 //! The feed: all events in one order, and the filters of its readers.
 
-use crate::{EngagementId, EventName, JobId, Timestamp};
+use crate::{EngagementId, EventName, JobId, Phase, Timestamp, event};
 use serde_json::Value;
 use std::fmt;
 
@@ -82,6 +82,12 @@ pub const QUEUES: &str = "queues";
 const SUBJECTS: [&str; 6] = ["subject", "job_id", "workflow_id", "cron", "name", "queue"];
 
 impl FeedEvent {
+    /// Returns true if this phase was completed.
+    #[must_use]
+    pub fn completes(&self, phase: Phase) -> bool {
+        event::completes(self.name, &self.data, phase)
+    }
+
     /// Returns true if the event was imported with its engagement.
     #[must_use]
     pub fn is_imported(&self) -> bool {

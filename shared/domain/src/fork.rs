@@ -7,8 +7,9 @@ mod recorded;
 pub use recorded::{QUESTIONS, Recorded, RecordedCall, RecordedCheck};
 
 use crate::agent::ModelRef;
+use crate::checkpoint::{NormBody, PersistBody, Transaction};
 use crate::message::{Role, StoredMessage};
-use crate::session_state::{StateChange, StateSnapshot};
+use crate::session_state::StateSnapshot;
 use crate::tool_call::ToolOutcome;
 use crate::{AgentDefinition, Checkpoint, EngagementId, Phase};
 use serde::{Deserialize, Serialize};
@@ -93,9 +94,8 @@ pub struct Origin {
 pub fn said_before(phase: Phase, checkpoints: &[Checkpoint], messages: &[StoredMessage]) -> usize {
     let inputs = checkpoints
         .iter()
-        .find(|done| done.phase == Phase::Norm)
-        .and_then(|done| usize::try_from(done.body.get("messages")?.as_u64()?).ok())
-        .unwrap_or(0)
+        .find_map(Checkpoint::read::<NormBody>)
+        .map_or(0, |norm| norm.messages)
         .min(messages.len());
     let after_answer = messages
         .iter()
@@ -112,10 +112,10 @@ pub fn said_before(phase: Phase, checkpoints: &[Checkpoint], messages: &[StoredM
         Phase::Exec => after_answer,
         Phase::Persist => after_outcomes,
         Phase::Emit => {
-            let lost = checkpoints.iter().any(|done| {
-                done.phase == Phase::Persist
-                    && done.body.get("status").and_then(Value::as_str) == Some("rolled_back")
-            });
+            let lost = checkpoints
+                .iter()
+                .filter_map(Checkpoint::read::<PersistBody>)
+                .any(|persisted| persisted.status == Transaction::RolledBack);
             (after_outcomes + usize::from(lost)).min(messages.len())
         }
     }
@@ -131,12 +131,12 @@ pub fn state_at(point: ForkPoint, now: &StateSnapshot, persisted: &[Checkpoint])
         now.entries.iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect();
     let mut touched = HashSet::new();
     for done in persisted {
-        if done.body.get("status").and_then(Value::as_str) == Some("rolled_back") {
+        let Some(body) = done.read::<PersistBody>().filter(|body| body.status == Transaction::Committed)
+        else {
             continue;
-        }
+        };
         let shared = done.turn < point.turn || (done.turn == point.turn && point.phase > Phase::Persist);
-        let changes = done.body.get("changes").map(Vec::<StateChange>::deserialize);
-        for change in changes.and_then(Result::ok).unwrap_or_default() {
+        for change in body.changes {
             let first = touched.insert(change.key.clone());
             let value = match (shared, first) {
                 (true, _) => change.new_value,
@@ -190,7 +190,9 @@ mod tests {
     #[test]
     fn the_state_is_that_of_the_point() {
         let change = |key: &str, old: Value, new: Value| json!({"key": key, "previous_value": old, "new_value": new, "operation": "set", "timestamp": 0});
-        let changed = |turn, changes: Value| done(turn, Phase::Persist, json!({"changes": changes}));
+        let changed = |turn, changes: Value| {
+            done(turn, Phase::Persist, json!({"transaction_id": "t", "changes": changes}))
+        };
         let entry = |key: &str, value: Value| StateEntry {
             key: key.into(),
             value,

@@ -7,6 +7,7 @@ pub use part::{ContentPart, ImageKind, ImageSource};
 use crate::{CallId, EngagementId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The author of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -132,4 +133,18 @@ pub struct StoredMessage {
     pub message: Message,
     /// When it was committed.
     pub created_at: Timestamp,
+}
+
+/// The reason why the model stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// The answer is complete.
+    Stop,
+    /// `max_tokens` was reached.
+    Length,
+    /// It requests tool calls.
+    ToolUse,
+    /// The provider withheld the answer.
+    ContentFilter,
 }

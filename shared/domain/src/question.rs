@@ -2,6 +2,7 @@
 //! Agent Protocol `WaitForInput` and `ResumeWithInput`).
 
 use crate::CallId;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// The names of the tool. Names of OpenAgentSpec have no underscores.
@@ -88,6 +89,19 @@ pub enum Unanswered {
     /// The values are longer than a conversation carries.
     #[error("the values have more than {MOST_BYTES} bytes")]
     TooLong,
+}
+
+/// The input of a call that the client executes, as the journal keeps it: a question for the result of a tool.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ClientCall {
+    /// The key of the result, and its meaning.
+    pub request_keys: Map<String, Value>,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// The schemas of its outputs.
+    pub returns: Vec<Value>,
 }
 
 impl Question {

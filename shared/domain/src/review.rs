@@ -15,9 +15,10 @@ pub use verdict::{Verdict, call_of_review, is_call_of_review};
 use crate::{CallId, EngagementId, JobId, ReviewId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The subject of the question, which determines the effect of both answers.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewKind {
     /// `input_restriction.require_review`: may the tool be called? Rejection ends the engagement (OAS-32).
@@ -58,7 +59,7 @@ impl ReviewKind {
 }
 
 /// The state of a review.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReviewState {
     /// Waits for an answer.
@@ -90,6 +91,12 @@ impl ReviewState {
             .into_iter()
             .find(|state| state.as_str() == text)
     }
+}
+
+/// Returns the tool that a question is about.
+#[must_use]
+pub fn tool_of(question: &Value) -> Option<String> {
+    question.get("name").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// A review to be opened.

@@ -1,9 +1,11 @@
 //! The tool journal: the plan, the sending and the outcome of each call (design §4, OSSA §1.5).
 
 use crate::error::{FailureKind, Strategy};
+use crate::event::Failure;
 use crate::{CallId, JobError, ReviewId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The state of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -118,11 +120,9 @@ impl ToolOutcome {
     /// Returns the error in the form of event data (see [`JobError::event_data`]), with the code that the tool gave; `None`
     /// for a success.
     #[must_use]
-    pub fn event_data(&self) -> Option<Value> {
+    pub fn event_data(&self) -> Option<Failure> {
         let Self::Error { code, .. } = self else { return None };
-        let mut data = self.as_error()?.event_data();
-        data["code"] = code.as_str().into();
-        Some(data)
+        Some(Failure { code: code.clone(), ..self.as_error()?.event_data() })
     }
 
     /// Returns the outcome as clients see it: an error with OSSA's code, the OJS type and whether it is recoverable,
@@ -203,7 +203,7 @@ pub struct Tried {
 }
 
 /// The reaction of a handler to a failed call (OSSA §2, RS-50).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Handled {
     /// The strategy.
     pub strategy: Strategy,

@@ -1,9 +1,10 @@
 //! Workflows: chains, groups, batches and graphs of jobs (OJS workflows §3).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// How the jobs of a workflow depend on one another (OJS workflows §3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkflowKind {
     /// One after the other.

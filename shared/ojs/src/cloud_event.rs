@@ -5,6 +5,7 @@ use crate::ossa_event::{Form, OssaEvent};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use turnstone_domain::Timestamp;
+use turnstone_domain::event::TurnIdentity;
 use turnstone_domain::feed::FeedEvent;
 use utoipa::ToSchema;
 
@@ -76,7 +77,7 @@ impl CloudEvent {
         let agent = event.agent.as_deref().unwrap_or_default();
         let data = &mut reported.data;
         data.shift_remove("phase");
-        let instance = data.get("instance_id").and_then(Value::as_str);
+        let instance = TurnIdentity::deserialize(&event.data).ok().and_then(|identity| identity.instance_id);
         let instance = instance.map(|instance| format!("/instances/{instance}")).unwrap_or_default();
         let turn = data.shift_remove("turn").unwrap_or_default();
         data.insert("turn_number".to_owned(), turn);

@@ -1,7 +1,8 @@
 //! The nine events of OSSA (RS-35, RS-49): forms of events that are stored anyway, and the patterns that request them.
 
-use turnstone_domain::EventName;
+use turnstone_domain::event::{DelegationEnd, DelegationRole, DelegationStart, EventBody};
 use turnstone_domain::feed::{FeedEvent, is_among};
+use turnstone_domain::{EventName, Phase};
 
 macro_rules! forms {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal of $stored:ident;)+) => {
@@ -60,22 +61,20 @@ impl OssaEvent {
     #[must_use]
     pub fn of(event: &FeedEvent) -> Option<Self> {
         event.engagement_id.as_ref()?;
-        let said = |member: &str| event.data.get(member);
-        let form = match event.name {
-            EventName::PhaseCompleted => match said("phase")?.as_str()? {
-                "init" => Self::TurnStarted,
-                "emit" if said("failed").is_none() => Self::TurnCompleted,
-                _ => return None,
+        let of_name = || Self::ALL.iter().copied().find(|form| form.is_form_of(event.name));
+        match EventBody::read(event.name, &event.data).ok()? {
+            EventBody::PhaseCompleted(done) => match done.phase {
+                Phase::Init => Some(Self::TurnStarted),
+                Phase::Emit if done.failed.is_none() => Some(Self::TurnCompleted),
+                _ => None,
             },
-            EventName::JobFailed if event.turn == 0 => return None,
-            EventName::DelegationStarted | EventName::DelegationCompleted
-                if said("role").is_none_or(|role| role != "parent") =>
-            {
-                return None;
+            EventBody::JobFailed(_) if event.turn == 0 => None,
+            EventBody::DelegationStarted(DelegationStart { role, .. })
+            | EventBody::DelegationCompleted(DelegationEnd { role, .. }) => {
+                of_name().filter(|_| role == DelegationRole::Parent)
             }
-            name => Self::ALL.iter().copied().find(|form| form.is_form_of(name))?,
-        };
-        Some(form)
+            _ => of_name(),
+        }
     }
 
     /// Returns true if events of this name may have this form.
@@ -173,7 +172,7 @@ mod tests {
             data,
             at: Timestamp(0),
         };
-        let completed = |phase: &str| event(EventName::PhaseCompleted, serde_json::json!({"phase": phase}));
+        let completed = |phase: &str| event(EventName::PhaseCompleted, serde_json::json!({"phase": phase, "duration_ms": 1}));
         assert_eq!(form(["io.ossa.*"], &completed("init")), Some(Form::Ossa(OssaEvent::TurnStarted)));
         assert_eq!(form(["io.ossa.*"], &completed("emit")), Some(Form::Ossa(OssaEvent::TurnCompleted)));
         assert_eq!(form(["io.ossa.*"], &completed("norm")), None);

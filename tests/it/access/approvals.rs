@@ -7,23 +7,17 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_domain::record::EngagementRecord;
-use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
+use turnstone_tests::model_server::booking;
+use turnstone_tests::{Backend, Fleet, OjsServer, Reply};
 
 const AGENT: &str = "kind: openagentspec:v1/agent\nname: booker\ndescription: An agent that books.\n\
                      intent: You book what you are asked to book.\nowner: olga\ncapabilities:\n  book:\n    \
                      user_identity: false\n    input_restriction:\n      require_review: board\n";
 
-fn script(request: &Value) -> Reply {
-    match model_server::outcomes(request) {
-        0 => Reply::call("book", json!({"price": 640})),
-        _ => Reply::text("booked"),
-    }
-}
-
 /// Returns a server whose agent waits for two approvals, the job, and the path of the review.
 async fn waiting(agent: &str) -> (OjsServer, String, String) {
     let rules = json!({"groups": {"board": {"members": ["ann", "ben", "cem"], "quorum": 2}}});
-    let fleet = Fleet::builder().on(Backend::Sqlite).model(script).reviews(rules).start().await;
+    let fleet = Fleet::builder().on(Backend::Sqlite).model(booking).reviews(rules).start().await;
     let server = OjsServer::over(fleet);
     server.post_text("/agents", agent).await.expect(201);
     let id = server.push(&json!({"type": "agent.book", "args": ["it"], "meta": {"agent": "booker"}})).await;
@@ -59,7 +53,7 @@ async fn one_key_is_one_vote_whatever_the_name() {
 async fn a_bare_word_never_means_an_agent() {
     let yes = |request: &Value| {
         let system = request["messages"][0]["content"].as_str().unwrap_or_default();
-        if system.starts_with("You always") { Reply::text("APPROVE") } else { script(request) }
+        if system.starts_with("You always") { Reply::text("APPROVE") } else { booking(request) }
     };
     let rules = json!({"users": ["ann", "head"]});
     let server = OjsServer::over(Fleet::builder().model(yes).reviews(rules).start().await);
@@ -94,7 +88,7 @@ async fn a_bare_word_never_means_an_agent() {
 #[tokio::test]
 async fn a_submitter_does_not_approve_where_duties_are_separate() {
     let rules = json!({"separate_duties": true, "groups": {"board": {"members": ["ann", "ben"]}}});
-    let server = OjsServer::over(Fleet::builder().model(script).reviews(rules).start().await);
+    let server = OjsServer::over(Fleet::builder().model(booking).reviews(rules).start().await);
     server.post_text("/agents", AGENT).await.expect(201);
     let key = |name: &str| json!({"name": name, "roles": ["submitter", "approver"], "acts_for": ["*"]});
     let (desk, other) = (Client::new(&server, &key("desk")).await, Client::new(&server, &key("other")).await);
@@ -121,7 +115,7 @@ async fn a_submitter_does_not_approve_where_duties_are_separate() {
 #[tokio::test]
 async fn duties_are_separate_for_the_named_agents() {
     let rules = json!({"separate_duties_of": ["booker"], "groups": {"board": {"members": ["ann", "ben"]}}});
-    let server = OjsServer::over(Fleet::builder().model(script).reviews(rules).start().await);
+    let server = OjsServer::over(Fleet::builder().model(booking).reviews(rules).start().await);
     for agent in [AGENT.to_owned(), AGENT.replace("name: booker", "name: desk")] {
         server.post_text("/agents", agent).await.expect(201);
     }
@@ -176,7 +170,7 @@ async fn duties_are_separate_for_the_named_agents() {
 #[tokio::test]
 async fn an_importer_does_not_approve_what_it_imported() {
     let rules = |separate: bool| json!({"separate_duties": separate, "groups": {"board": {"members": ["ann", "ben"]}}});
-    let from = OjsServer::over(Fleet::builder().model(script).reviews(rules(false)).start().await);
+    let from = OjsServer::over(Fleet::builder().model(booking).reviews(rules(false)).start().await);
     from.post_text("/agents", AGENT).await.expect(201);
     let job = json!({"type": "agent.book", "args": ["it"], "meta": {"agent": "booker"},
                      "options": {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}});
@@ -194,7 +188,7 @@ async fn an_importer_does_not_approve_what_it_imported() {
     let path = format!("/engagements/{}/export", from.fleet.engagement_of(&id).await);
     let mut record = EngagementRecord::read(&from.get(&path).await.expect(200).text).unwrap();
     record.job.envelope.meta.insert("turnstone_submitted_by", "other");
-    let to = OjsServer::over(Fleet::builder().model(script).reviews(rules(true)).start().await);
+    let to = OjsServer::over(Fleet::builder().model(booking).reviews(rules(true)).start().await);
     let key = |name: &str| json!({"name": name, "roles": ["operator", "approver"], "acts_for": ["*"]});
     let (eve, other) = (Client::new(&to, &key("eve")).await, Client::new(&to, &key("other")).await);
     let bearer = format!("Bearer {}", eve.secret);

@@ -3,13 +3,10 @@
 use super::{ask, register};
 use eventsource_stream::Event;
 use serde_json::{Value, json};
+use turnstone_tests::sse::data;
 use turnstone_tests::{Fleet, Gate, Reply, model_server, sse};
 
 const PIECES: [&str; 3] = ["Low tide ", "is at 14:07", " – bring boots."];
-
-fn data(event: &Event) -> Value {
-    serde_json::from_str(&event.data).expect("JSON")
-}
 
 fn is_delta(event: &Event) -> bool {
     event.event == "delta"

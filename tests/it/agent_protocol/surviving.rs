@@ -9,15 +9,12 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::sync::watch;
 use turnstone_tests::servers::Postgres;
+use turnstone_tests::sse::data;
 use turnstone_tests::wait::{self, Pauses};
 use turnstone_tests::{Gate, ModelServer, Place, Reply, ToolServer, fleet, model_server, sse};
 
 /// The deadline of a task that another worker has to take over.
 const LONG: Duration = Duration::from_secs(180);
-
-fn data(event: &Event) -> Value {
-    serde_json::from_str(&event.data).expect("JSON")
-}
 
 /// Returns the parts of the events that are equal in every run of the same story, without deltas.
 fn story(events: &[Event]) -> Vec<Value> {

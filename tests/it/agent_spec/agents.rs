@@ -1,15 +1,12 @@
 //! Agents, alone and in flows: the tool loop, the user's messages, outputs, confirmations, tools of the client.
 
 use super::{
-    answer, answer_with, awaiting, end, flow, llm, llm_of, part, property, register, run, said, start, then,
+    answer, answer_with, awaiting, end, flow, llm, llm_of, part, property, register, run, said, start, text,
+    then,
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
-
-fn text(title: &str) -> Value {
-    property(title, "string")
-}
 
 /// A tool with one argument, a text.
 fn tool(class: &str, name: &str, more: Value) -> Value {

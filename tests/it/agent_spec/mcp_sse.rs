@@ -28,10 +28,9 @@ impl Parrot {
             .route("/sse", get(events))
             .route("/messages", post(message))
             .with_state(Arc::clone(&parrot));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/sse", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        (parrot, url, AbortOnDropHandle::new(serving))
+        let (url, serving) = turnstone_tests::http::serve(app).await;
+        let url = format!("{url}/sse");
+        (parrot, url, serving)
     }
 }
 

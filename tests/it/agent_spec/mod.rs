@@ -69,6 +69,11 @@ pub fn flow(id: &str, nodes: &[Value], control: &[Value], data: &[Value]) -> Val
     part("Flow", id, fields)
 }
 
+/// A property that is a text.
+pub fn text(title: &str) -> Value {
+    property(title, "string")
+}
+
 /// The start of a flow with these inputs.
 pub fn start(id: &str, inputs: &[Value]) -> Value {
     part("StartNode", id, json!({"inputs": inputs, "outputs": inputs}))

@@ -1,14 +1,10 @@
 //! One test for each kind of node.
 
-use super::{end, fills, flow, job, llm, part, property, register, result, run, start, then, tool};
+use super::{end, fills, flow, job, llm, part, property, register, result, run, start, text, then, tool};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Backend, Fleet, Reply};
-
-fn text(title: &str) -> Value {
-    property(title, "string")
-}
 
 fn number(title: &str) -> Value {
     property(title, "integer")

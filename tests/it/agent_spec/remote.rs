@@ -20,10 +20,9 @@ impl Far {
     async fn start() -> Self {
         let calls: Arc<Mutex<Vec<Value>>> = Arc::default();
         let app = Router::new().route("/far", post(rpc)).with_state(Arc::clone(&calls));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/far", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { url, calls, _serving: AbortOnDropHandle::new(serving) }
+        let (url, serving) = turnstone_tests::http::serve(app).await;
+        let url = format!("{url}/far");
+        Self { url, calls, _serving: serving }
     }
 
     /// The messages that it received, in order.

@@ -1,13 +1,9 @@
 //! Retry policies of models, and addresses that inputs choose.
 
-use super::{end, flow, llm, part, property, run, start, then};
+use super::{end, flow, llm, part, run, start, text, then};
 use reqwest::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 use turnstone_tests::{Fleet, Reply};
-
-fn text(title: &str) -> Value {
-    property(title, "string")
-}
 
 /// AGS-42: the policy of a model counts all its calls, over all attempts of the job, and says which statuses permit
 /// another try.

@@ -1,13 +1,9 @@
 //! Flows that wait: for the user, for a tool of the client, for a confirmation.
 
-use super::{answer, awaiting, end, flow, part, property, register, run, start, then};
+use super::{answer, awaiting, end, flow, part, property, register, run, start, text, then};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet};
-
-fn text(title: &str) -> Value {
-    property(title, "string")
-}
 
 /// AGS-20, AGS-21: the question, the answer, and what is said.
 #[tokio::test]

@@ -10,6 +10,7 @@ mod modes;
 mod tenants;
 
 use serde_json::{Value, json};
+use turnstone_tests::model_server::who;
 use turnstone_tests::{Fleet, Reply, documents};
 
 /// An OpenAgentSpec document of an agent that may delegate; its intent is `You are NAME.`
@@ -36,13 +37,6 @@ async fn ask(fleet: &Fleet, agent: &str, more: &Value) -> String {
         job[name] = value;
     }
     fleet.push(&job).await
-}
-
-/// Returns the agent of a model call: the one whose role the system prompt begins with.
-fn who(request: &Value) -> &str {
-    let text = request["messages"][0]["content"].as_str().unwrap_or_default();
-    let line = text.lines().next().unwrap_or_default();
-    line.trim_start_matches("You are ").trim_end_matches('.')
 }
 
 /// Returns the outcomes of the tool calls, in the order of the request.

@@ -30,10 +30,8 @@ async fn tools() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
         .route("/away", any(away))
         .route("/never", any(std::future::pending::<StatusCode>))
         .route("/fine", any(|| async { "well" }));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    (url, tokio_util::task::AbortOnDropHandle::new(serving))
+    let (url, serving) = turnstone_tests::http::serve(router).await;
+    (url, serving)
 }
 
 /// A stream of these calls: name, id, and raw arguments.

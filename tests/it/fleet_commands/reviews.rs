@@ -2,22 +2,16 @@
 //! recorded votes are killed; another worker and another API continue.
 
 use crate::program::{Program, Ran, run};
-use serde_json::{Value, json};
+use serde_json::json;
+use turnstone_tests::model_server::booking;
 use turnstone_tests::servers::{Database, Postgres};
-use turnstone_tests::{Backend, ModelServer, Reply, ToolServer, fleet, model_server, wait};
+use turnstone_tests::{Backend, ModelServer, ToolServer, fleet, wait};
 
 const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: booker\ndescription: An agent that books.\nintent: You book.\n\
                      owner: olga\ncapabilities:\n  book:\n    user_identity: false\n    input_restriction:\n      \
                      require_review: board\n";
 const JOB: [&str; 9] =
     ["job", "push", "--type", "agent.book", "--agent", "booker", "--args", "[\"book it\"]", "-o"];
-
-fn script(request: &Value) -> Reply {
-    match model_server::outcomes(request) {
-        0 => Reply::call("book", json!({"price": 640})),
-        _ => Reply::text("booked"),
-    }
-}
 
 /// A fleet on PostgreSQL in separate processes, or one process on SQLite.
 struct House {
@@ -39,7 +33,7 @@ impl House {
             Backend::Postgres => Some(Postgres::shared().await.database().await),
             Backend::Sqlite => None,
         };
-        let (models, tools) = (ModelServer::start(script).await, ToolServer::start().await);
+        let (models, tools) = (ModelServer::start(booking).await, ToolServer::start().await);
         let folder = turnstone_tests::scratch::folder();
         let settings = format!(
             "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n\

@@ -64,10 +64,9 @@ impl Provider {
             ([(CONTENT_TYPE, "text/event-stream")], answer(seen.len() > 1)).into_response()
         };
         let app = Router::new().route("/v1/{*path}", post(respond)).with_state(Arc::clone(&seen));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { url, seen, _serving: AbortOnDropHandle::new(serving) }
+        let (url, serving) = turnstone_tests::http::serve(app).await;
+        let url = format!("{url}/v1");
+        Self { url, seen, _serving: serving }
     }
 }
 

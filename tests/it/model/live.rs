@@ -3,6 +3,7 @@
 use eventsource_stream::Event;
 use serde_json::{Value, json};
 use turnstone_tests::model_server::Gate;
+use turnstone_tests::sse::data;
 use turnstone_tests::{Fleet, Reply, sse};
 
 const PIECES: [&str; 3] = ["Low tide ", "is at 14:07", " – bring boots."];
@@ -23,10 +24,6 @@ fn job() -> Value {
 
 fn is_delta(event: &Event) -> bool {
     event.event == "delta"
-}
-
-fn data(event: &Event) -> Value {
-    serde_json::from_str(&event.data).expect("JSON")
 }
 
 /// Issue 5, "Streaming": deltas during the model call, durable events at boundaries.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use turnstone_tests::documents::oas;
 use turnstone_tests::model_server::Gate;
+use turnstone_tests::model_server::{tool_outcome, who};
 use turnstone_tests::servers::Port;
 use turnstone_tests::wait::{until, until_within};
 use turnstone_tests::{ModelServer, Reply, model_server};
@@ -106,23 +107,9 @@ impl Site {
     }
 }
 
-/// Returns the agent of a model call: the one whose intent the system prompt begins with.
-fn who(request: &Value) -> String {
-    let text = request["messages"][0]["content"].as_str().unwrap_or_default();
-    let line = text.lines().next().unwrap_or_default();
-    line.trim_start_matches("You are ").trim_end_matches('.').to_owned()
-}
-
-/// Returns the last tool outcome in a model request.
-fn tool_outcome(request: &Value) -> String {
-    let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let last = messages.iter().rev().find(|message| message["role"] == "tool");
-    last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned()
-}
-
 /// Front calls the clerk on the other server, which calls the archive on this one.
 fn script(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
-    move |request| match (who(request).as_str(), model_server::outcomes(request)) {
+    move |request| match (who(request), model_server::outcomes(request)) {
         ("front", 0) => Reply::call("clerk", json!({"input": "what do we know?"})),
         ("clerk", 0) => Reply::call("archive", json!({"input": "look it up"})),
         ("archive", _) => Reply::text("it is in the archive").behind(&gate),

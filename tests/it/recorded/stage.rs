@@ -6,6 +6,7 @@ use reqwest::{Client, Method, redirect};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_store::EncryptionKeys;
+pub use turnstone_tests::model_server::who;
 use turnstone_tests::{Backend, Fleet, FleetBuilder, Reply, wait};
 
 /// The terminal states of a job.
@@ -201,11 +202,4 @@ pub fn with(mut value: Value, more: Value) -> Value {
         value.extend(more);
     }
     value
-}
-
-/// Returns the agent of a model request.
-pub fn who(request: &Value) -> &str {
-    let text = request["messages"][0]["content"].as_str().unwrap_or_default();
-    let line = text.lines().next().unwrap_or_default();
-    line.trim_start_matches("You are ").trim_end_matches('.')
 }

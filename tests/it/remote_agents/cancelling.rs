@@ -17,7 +17,7 @@ const FRONT: (&str, &str) = ("front", "capabilities: {scout: {}}\n");
 
 /// Front calls the scout, which asks its user.
 fn asking(request: &Value) -> Reply {
-    match (who(request).as_str(), model_server::outcomes(request)) {
+    match (who(request), model_server::outcomes(request)) {
         ("scout", 0) => Reply::call("ask-user", json!({"question": "Which city?"})),
         ("front", 0) => Reply::call("scout", json!({"input": "a trip"})),
         (name, _) => Reply::text(format!("{name} received")),
@@ -26,7 +26,7 @@ fn asking(request: &Value) -> Reply {
 
 /// Front calls the scout, whose answer is held back.
 fn thinking(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
-    move |request| match (who(request).as_str(), model_server::outcomes(request)) {
+    move |request| match (who(request), model_server::outcomes(request)) {
         ("front", 0) => Reply::call("scout", json!({"input": "a trip"})),
         ("front", _) => Reply::text("front received"),
         _ => Reply::text("done").behind(&gate),

@@ -11,7 +11,7 @@ const SCOUT: (&str, &str) = ("scout", "");
 
 /// Front calls the scout and repeats its answer; the scout's answer is held back.
 fn script(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
-    move |request| match (who(request).as_str(), model_server::outcomes(request)) {
+    move |request| match (who(request), model_server::outcomes(request)) {
         ("front", 0) => Reply::call("scout", json!({"input": "what is there?"})),
         ("front", _) => Reply::text(format!("heard {}", tool_outcome(request))),
         (_, _) => Reply::text("all quiet").behind(&gate),

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use reqwest::Client;
 use std::sync::Arc;
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 /// The fate of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,14 +35,11 @@ struct Gateway {
 pub async fn before(
     far: &str,
     judge: impl Fn(&str) -> Fate + Send + Sync + 'static,
-) -> (String, JoinHandle<()>) {
+) -> (String, AbortOnDropHandle<()>) {
     let http = turnstone_tests::http::client();
     let gateway = Arc::new(Gateway { far: far.to_owned(), http, judge: Box::new(judge) });
     let app = Router::new().fallback(pass).with_state(gateway);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    (url, serving)
+    turnstone_tests::http::serve(app).await
 }
 
 async fn pass(

@@ -57,7 +57,7 @@ fn endless() -> Response {
 /// Front calls the agents that it may call, and repeats their answers.
 fn script(request: &Value) -> Reply {
     let offered = request["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-    match (who(request).as_str(), model_server::outcomes(request)) {
+    match (who(request), model_server::outcomes(request)) {
         (_, 0) if offered => Reply::call("scout", json!({"input": "look"})),
         (_, 0) => Reply::text("there is nobody to ask"),
         (_, _) => Reply::text(format!("heard {}", tool_outcome(request))),
@@ -71,9 +71,7 @@ fn script(request: &Value) -> Reply {
 async fn a_hostile_servers_answer_is_bounded_and_an_error() {
     let requested = Arc::new(AtomicUsize::new(0));
     let app = Router::new().route("/{*path}", axum::routing::any(answer)).with_state(Arc::clone(&requested));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let far = format!("http://{}", listener.local_addr().unwrap());
-    let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+    let (far, serving) = turnstone_tests::http::serve(app).await;
     let models = ModelServer::start(script).await;
     for (protocol, how, words) in [
         ("agent-protocol", "endless", "larger than"),

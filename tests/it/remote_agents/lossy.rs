@@ -11,7 +11,7 @@ use turnstone_tests::{ModelServer, Reply, model_server};
 
 /// Front calls the scout, which asks twice for the same key.
 fn script(request: &Value) -> Reply {
-    match (who(request).as_str(), model_server::outcomes(request)) {
+    match (who(request), model_server::outcomes(request)) {
         ("scout", 0) => Reply::call("ask-user", json!({"question": "Which city?"})),
         ("scout", 1) => Reply::call("ask-user", json!({"question": "Delete all?"})),
         ("scout", _) => Reply::text(format!("done {}", tool_outcome(request))),

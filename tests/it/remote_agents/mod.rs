@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tempfile::TempDir;
 use turnstone_tests::documents::oas;
+use turnstone_tests::model_server::{tool_outcome, who};
 use turnstone_tests::wait::until;
 
 /// The protocols, and the path of the agent `scout` on a Turnstone server.
@@ -144,17 +145,3 @@ fn as_peer() -> String {
 
 /// The peers of the scout's server.
 const PEERS: &str = "[remote.peers.near]\nkey = 'env:FAR_KEY'\nusers = ['*']\n";
-
-/// Returns the agent of a model call: the one whose intent the system prompt begins with.
-fn who(request: &Value) -> String {
-    let text = request["messages"][0]["content"].as_str().unwrap_or_default();
-    let line = text.lines().next().unwrap_or_default();
-    line.trim_start_matches("You are ").trim_end_matches('.').to_owned()
-}
-
-/// Returns the last tool outcome in a model request.
-fn tool_outcome(request: &Value) -> String {
-    let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let last = messages.iter().rev().find(|message| message["role"] == "tool");
-    last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned()
-}

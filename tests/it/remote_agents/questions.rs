@@ -10,7 +10,7 @@ const SCOUT: (&str, &str) = ("scout", "capabilities: {ask-user: {}}\n");
 
 /// Front calls the scout, which asks twice, and repeats its answer.
 fn script(request: &Value) -> Reply {
-    match (who(request).as_str(), model_server::outcomes(request)) {
+    match (who(request), model_server::outcomes(request)) {
         ("scout", 0) => Reply::call("ask-user", json!({"request_keys": {"city": "Which city?"}})),
         ("scout", 1) => Reply::call("ask-user", json!({"question": "And when?"})),
         ("scout", _) => Reply::text(format!("done {}", tool_outcome(request))),

@@ -17,17 +17,9 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_domain::record::EngagementRecord;
-use turnstone_tests::{Fleet, Reply, model_server};
+use turnstone_tests::Fleet;
+use turnstone_tests::model_server::trip;
 use turnstone_worker::rerun;
-
-/// A model that searches twice, books once and then answers.
-fn trip(request: &Value) -> Reply {
-    match model_server::outcomes(request) {
-        n @ (0 | 1) => Reply::call("search", json!({"q": n})),
-        2 => Reply::call("book", json!({"seat": 1})),
-        _ => Reply::text("booked"),
-    }
-}
 
 /// Returns a job for an agent that may search and book.
 fn job(input: &str) -> Value {

@@ -42,16 +42,24 @@ fn the_table_of_states_is_the_domains() {
 }
 
 #[test]
-fn the_page_of_events_is_generated_from_the_names() {
-    let page = events_page::render();
-    if std::env::var_os("TURNSTONE_BLESS").is_some() {
-        std::fs::write(root().join("docs/EVENTS.md"), &page).unwrap();
+fn the_pages_of_events_and_checkpoints_are_those_of_their_types() {
+    let schemas = [events_page::Schemas::of_events(), events_page::Schemas::of_checkpoints()];
+    let [events, checkpoints] = schemas.map(|schemas| schemas.render());
+    let pages = [
+        ("docs/EVENTS.md", events_page::render()),
+        ("docs/schemas/events.json", events),
+        ("docs/schemas/checkpoints.json", checkpoints),
+    ];
+    for (path, page) in pages {
+        if std::env::var_os("TURNSTONE_BLESS").is_some() {
+            std::fs::write(root().join(path), &page).unwrap();
+        }
+        assert_eq!(
+            read(path),
+            page,
+            "{path} is out of date: run `TURNSTONE_BLESS=1 cargo test -p turnstone-tests --test tidy events`"
+        );
     }
-    assert_eq!(
-        read("docs/EVENTS.md"),
-        page,
-        "docs/EVENTS.md is out of date: run `TURNSTONE_BLESS=1 cargo test -p turnstone-tests --test tidy events`"
-    );
 }
 
 #[test]

@@ -12,9 +12,10 @@ use crate::tool::{NamedTool, Tool};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use turnstone_domain::JobError;
 use turnstone_domain::agent::{Capability, Restriction, ToolSpec};
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{JobError, question};
+use turnstone_domain::question::{self, ClientCall};
 use turnstone_specs::agent_spec::model::{
     ClientTransport, MCPToolBox, MCPToolSpec, NodeKind, Tool as DeclaredTool, ToolFilter, ToolKind,
 };
@@ -218,9 +219,13 @@ fn confirmation(required: bool) -> Restriction {
 
 /// The question that makes the client execute a tool: its name and arguments, and the schemas of its outputs.
 pub fn to_client(tool: &DeclaredTool, inputs: &Value) -> Value {
-    let returns: Vec<&Value> = tool.outputs.iter().map(|output| &output.schema).collect();
-    json!({"request_keys": {RESULT: format!("the result of the tool `{}`", tool.head.name)},
-           "tool": tool.head.name, "arguments": inputs, "returns": returns})
+    let result = format!("the result of the tool `{}`", tool.head.name);
+    json!(ClientCall {
+        request_keys: [(RESULT.to_owned(), result.into())].into_iter().collect(),
+        tool: tool.head.name.clone(),
+        arguments: inputs.clone(),
+        returns: tool.outputs.iter().map(|output| output.schema.clone()).collect(),
+    })
 }
 
 /// The name of calls that wait for an answer from outside.

@@ -30,6 +30,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
+pub use turnstone_domain::message::FinishReason;
 use turnstone_domain::message::Message;
 
 /// A request to a model (OSSA §1.4).
@@ -72,20 +73,6 @@ pub struct ToolOffer {
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
-}
-
-/// The reason why the model stopped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FinishReason {
-    /// The answer is complete.
-    Stop,
-    /// `max_tokens` was reached.
-    Length,
-    /// It requests tool calls.
-    ToolUse,
-    /// The provider withheld the answer.
-    ContentFilter,
 }
 
 /// A tool call as the model wrote it.

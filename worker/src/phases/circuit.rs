@@ -2,8 +2,7 @@
 
 use crate::breakers::{Circuit, Success};
 use crate::state::{Outbox, Stop};
-use serde_json::Value;
-use turnstone_domain::EventName;
+use turnstone_domain::event::{EventBody, OpenBreaker};
 use turnstone_store::breakers::Passage;
 
 /// Asks for permission to make a call.
@@ -27,19 +26,28 @@ pub async fn not_made(outbox: &Outbox, circuit: &Circuit, passage: Passage) -> R
     Ok(())
 }
 
-/// Counts a failed call; returns true when it opened the breaker. `about` names the service in the event.
+/// The service that a breaker guards, as its event names it.
+pub enum Service<'a> {
+    Tool(&'a str),
+    Model { provider: &'a str, model: &'a str },
+}
+
+/// Counts a failed call; returns true when it opened the breaker. `service` is named in the event.
 ///
 /// # Errors
 /// As [`Outbox::secured`].
-pub async fn failed(outbox: &mut Outbox, circuit: &Circuit, mut about: Value) -> Result<bool, Stop> {
+pub async fn failed(outbox: &mut Outbox, circuit: &Circuit, service: Service<'_>) -> Result<bool, Stop> {
     let deps = &outbox.claimed.deps;
     let opened = deps.breakers.failed(outbox.secured()?, &*deps.clock, circuit, &outbox.claimed.job.id).await;
     let Some(until) = opened.map(|until| until.to_rfc3339()) else { return Ok(false) };
     if deps.breakers.is_new(&circuit.key) {
         tracing::warn!(breaker = circuit.key.name(), next_try = until, "circuit breaker opened");
     }
-    about["until"] = until.into();
-    outbox.event(EventName::BreakerOpened, about);
+    let (tool, provider, model) = match service {
+        Service::Tool(name) => (Some(name.to_owned()), None, None),
+        Service::Model { provider, model } => (None, Some(provider.to_owned()), Some(model.to_owned())),
+    };
+    outbox.event(&EventBody::BreakerOpened(OpenBreaker { tool, provider, model, until }));
     Ok(true)
 }
 

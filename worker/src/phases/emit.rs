@@ -3,29 +3,8 @@
 use super::verdict::{Verdict, verdict};
 use crate::policy::{self, Act};
 use crate::state::{Bodies, Outbox, Stop, TurnHistory};
-use serde::{Deserialize, Serialize};
-use turnstone_domain::{Phase, Spent};
-
-/// Version 1 did not record if the answer is released.
-const VERSION: i64 = 2;
-
-/// The result of EMIT: the turn's figures, for the audit.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct EmitBody {
-    /// Prompt tokens.
-    pub tokens_input: i64,
-    /// Completion tokens.
-    pub tokens_output: i64,
-    /// Tool calls that the model requested.
-    pub tool_calls: usize,
-    /// The worker process that ended the turn; another one may have begun it.
-    #[serde(default)]
-    pub instance_id: String,
-    /// True if the turn ends with an answer that has passed the agent's guardrail, or needs none. From then
-    /// on everything the model wrote up to here may be shown (OAS-43).
-    #[serde(default)]
-    pub released: bool,
-}
+use turnstone_domain::Spent;
+use turnstone_domain::checkpoint::EmitBody;
 
 /// Runs EMIT: one log line per turn, and the checkpoint that completes the turn.
 ///
@@ -59,7 +38,7 @@ pub async fn run(past: &TurnHistory, bodies: &mut Bodies, outbox: &mut Outbox) -
         tool_calls = body.tool_calls,
         "turn complete"
     );
-    outbox.complete_phase(Phase::Emit, VERSION, &body)?;
+    outbox.complete_phase(&body)?;
     outbox.spent(Spent::default());
     Ok(())
 }

@@ -5,18 +5,16 @@
 
 use crate::flow;
 use crate::flow::run::FlowRun;
-use crate::state::bodies::{PersistBody, Transaction};
+use crate::state::bodies::PersistBody;
 use crate::state::stop::state_conflict;
 use crate::state::{Bodies, Outbox, Stop, TurnHistory, shown_changes, trace};
-use serde_json::json;
 use std::sync::Arc;
 use tracing::Instrument;
+use turnstone_domain::checkpoint::Transaction;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{EventBody, StateCommitted};
 use turnstone_domain::session_state::Operation;
-use turnstone_domain::{EventName, Phase};
 use turnstone_telemetry::names;
-
-const VERSION: i64 = 2;
 
 /// Runs PERSIST. If another turn has changed the state that this one read, none of its changes is committed.
 /// The turn ends, and fails when it is complete.
@@ -50,10 +48,10 @@ pub async fn run(
     };
     let before = commit.is_some().then(|| outbox.pending.clone());
     if !body.changes.is_empty() {
-        let data = json!({"transaction_id": body.transaction_id, "changes": shown_changes(&body.changes)});
-        outbox.event(EventName::StateChanged, data);
+        let (transaction_id, changes) = (body.transaction_id.clone(), shown_changes(&body.changes));
+        outbox.event(&EventBody::StateChanged(StateCommitted { transaction_id, changes }));
     }
-    outbox.complete_phase(Phase::Persist, VERSION, &body)?;
+    outbox.complete_phase(&body)?;
     if let Some(before) = before {
         outbox.pending.state = commit;
         // Beside the turn, as the conventions demand.
@@ -64,7 +62,7 @@ pub async fn run(
                 outbox.undo_phase(before);
                 past.lose_state(outbox);
                 body.status = Transaction::RolledBack;
-                outbox.complete_phase(Phase::Persist, VERSION, &body)?;
+                outbox.complete_phase(&body)?;
             }
             other => other?,
         }

@@ -3,14 +3,15 @@
 use super::exec;
 use crate::model::FinishReason;
 use crate::policy::{escalation, exposes};
-use crate::state::bodies::{InferBody, Shortage};
-use crate::state::stop::budget_exceeded;
+use crate::state::bodies::InferBody;
+use crate::state::stop::{budget_exceeded, too_little};
 use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::Value;
+use turnstone_domain::JobError;
 use turnstone_domain::agent::{OutputFormat, ToolChoice};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{EventBody, RejectedOutput};
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{EventName, JobError};
 
 /// The most requests for an answer in the demanded form.
 const MAX_REASKS: u32 = 1;
@@ -53,7 +54,8 @@ pub fn verdict(past: &TurnHistory, outbox: &Outbox, infer: &InferBody) -> Result
         // The rest of the budget was too little for the answer: a cut answer is no result.
         let short =
             || budget_exceeded(outbox.budget.left().unwrap_or(0), outbox.claimed.deps.options.max_tokens);
-        return Err(infer.shortage.as_ref().map_or_else(short, Shortage::error).into());
+        let error = infer.shortage.as_ref().map_or_else(short, too_little);
+        return Err(error.into());
     }
     if let Some(error) = infer.unusable() {
         return Err(error.into());
@@ -177,7 +179,7 @@ fn unfenced(text: &str) -> &str {
 /// Reports the error in the answer to the model.
 pub fn reask(past: &mut TurnHistory, outbox: &mut Outbox, why: &str) {
     use turnstone_domain::message::{Message, Role};
-    outbox.event(EventName::OutputRejected, serde_json::json!({"message": why}));
+    outbox.event(&EventBody::OutputRejected(RejectedOutput { message: Some(why.to_owned()) }));
     let text = format!(
         "Your answer was not accepted: {why}. Give the whole answer again, in the demanded form only."
     );

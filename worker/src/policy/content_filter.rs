@@ -10,12 +10,13 @@ use crate::state::shown::changes;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use turnstone_domain::JobError;
 use turnstone_domain::agent::safety::{Category, FilterAction, PersonalKind, PersonalRule};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{EventBody, FlaggedContent};
 use turnstone_domain::message::{ContentPart, Message, part};
 use turnstone_domain::screen::{content, personal};
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{EventName, JobError};
 
 /// The text that replaces an answer that a filter blocked.
 const WITHHELD: &str = "(withheld by a filter of the agent)";
@@ -171,11 +172,12 @@ impl Outbox {
             );
             return Ok(());
         }
-        let mut data = json!({"where": place, "found": found, "action": action});
-        if let Some(tool) = tool {
-            data["name"] = tool.into();
-        }
-        self.event(EventName::ContentFlagged, data);
+        self.event(&EventBody::ContentFlagged(FlaggedContent {
+            place: place.to_owned(),
+            found: found.iter().map(|kind| (*kind).to_owned()).collect(),
+            action,
+            name: tool.map(str::to_owned),
+        }));
         if action != FilterAction::Block {
             return Ok(());
         }

@@ -16,11 +16,12 @@ use std::time::Duration;
 use turnstone_domain::agent::guardrails::{Guardrail, Side, takes_parts, without_pictures};
 use turnstone_domain::artifact::NewArtifact;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{self, EventBody};
 use turnstone_domain::fork::QUESTIONS;
 use turnstone_domain::guardrail_check::{GuardrailCall, GuardrailCheck};
 use turnstone_domain::message::{ContentPart, Message};
 use turnstone_domain::policy::Expression;
-use turnstone_domain::{CallId, EventName, JobError, Phase, digest};
+use turnstone_domain::{CallId, JobError, Phase, digest};
 
 /// The most tries of a guardrail's tool whose failure is known.
 const TRIES: u32 = 3;
@@ -123,17 +124,18 @@ async fn check_one(
         None => held(outbox, guardrail, (side, &call_id), content, &mut checked_call).await?,
     };
     let passed = outcome.is_ok();
-    let mut data = json!({"side": side, "tool": guardrail.tool_name, "passed": passed, "position": position});
-    if matches!(outcome, Err(No::Away(..))) {
-        data["away"] = true.into();
-    }
     // The digest of a model's text is published only when the text is shown as well.
-    if (side == Side::Input || passed) && !agent.guardrails.for_guarded {
-        data["text_sha256"] = text_sha256.into();
-    }
-    if known.is_some() {
-        data["on_record"] = true.into();
-    } else {
+    let is_shown = (side == Side::Input || passed) && !agent.guardrails.for_guarded;
+    let checked = event::Checked {
+        side,
+        tool: guardrail.tool_name.clone(),
+        passed,
+        position: Some(position),
+        away: matches!(outcome, Err(No::Away(..))).then_some(true),
+        text_sha256: is_shown.then_some(text_sha256),
+        on_record: known.map(|_| true),
+    };
+    if known.is_none() {
         let (tool, turn_number, at) =
             (guardrail.tool_name.clone(), outbox.position.turn, outbox.claimed.deps.clock.now());
         outbox.pending.checks.push(GuardrailCheck {
@@ -146,7 +148,7 @@ async fn check_one(
             at,
         });
     }
-    outbox.event(EventName::GuardrailChecked, data);
+    outbox.event(&EventBody::GuardrailChecked(checked));
     outcome.map_err(|no| {
         let side = side.as_str();
         let (message, retryable, wait_ms) = match no {

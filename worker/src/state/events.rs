@@ -1,26 +1,14 @@
 //! Events of a turn.
 
 use super::outbox::Outbox;
-use serde::Serialize;
-use serde_json::{Value, to_value};
-use turnstone_domain::{EventName, NewEvent};
-
-/// The identity of a turn and its worker.
-#[derive(Serialize)]
-pub(super) struct Named<'a> {
-    interaction_id: &'a str,
-    instance_id: String,
-    /// The agent that took over, when it speaks instead of the engagement's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<&'a str>,
-    /// The node of a flow, with the nodes around it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<&'a str>,
-}
+use serde_json::{Value, json, to_value};
+use turnstone_domain::NewEvent;
+use turnstone_domain::event::{EventBody, TurnIdentity};
 
 impl Outbox {
     /// Records an event; it becomes durable with the next barrier.
-    pub fn event(&mut self, name: EventName, mut data: Value) {
+    pub fn event(&mut self, body: &EventBody) {
+        let (name, mut data) = (body.name(), json!(body));
         self.claimed.screen_event(&mut data);
         self.claimed.hold_back(&mut data);
         if name.names_turn()
@@ -34,14 +22,13 @@ impl Outbox {
     }
 
     /// Returns the fields of events that name their turn: the turn and the instance.
-    pub(super) fn named(&self) -> Named<'_> {
-        let handoff_agent =
-            self.position.handoff_agent.as_deref().filter(|name| *name == self.claimed.agent.name);
-        Named {
-            interaction_id: &self.interaction_id,
-            instance_id: self.claimed.instance_id(),
-            agent: handoff_agent,
-            node: self.place.as_deref(),
+    pub(super) fn named(&self) -> TurnIdentity {
+        let handoff_agent = self.position.handoff_agent.as_ref();
+        TurnIdentity {
+            interaction_id: Some(self.interaction_id.clone()),
+            instance_id: Some(self.claimed.instance_id()),
+            agent: handoff_agent.filter(|name| **name == self.claimed.agent.name).cloned(),
+            node: self.place.clone(),
         }
     }
 }

@@ -3,10 +3,10 @@
 //! These functions only add to the pending write; the caller runs the barriers.
 
 use super::outbox::Outbox;
-use serde_json::json;
+use turnstone_domain::CallId;
+use turnstone_domain::event::{CallFailure, CallOutput, Called, EventBody};
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::{Handled, ToolCallMove, ToolCallState, ToolOutcome};
-use turnstone_domain::{CallId, EventName};
 
 /// The most bytes of an output inside its event; a longer output is read from the journal.
 const SHOWN_OUTPUT: usize = 4096;
@@ -82,9 +82,8 @@ pub fn record_sent(outbox: &mut Outbox, call: &mut Call, idempotent: bool, publi
 
 /// Records the event `tool.called`. It precedes every event of the outcome.
 pub fn called(outbox: &mut Outbox, call: &Call) {
-    let requested = &call.asked;
-    let data = json!({"call_id": requested.call_id, "name": requested.name, "input": requested.arguments});
-    outbox.event(EventName::ToolCalled, data);
+    let RequestedCall { call_id, name, arguments } = call.asked.clone();
+    outbox.event(&EventBody::ToolCalled(Called { call_id, name: Some(name), input: Some(arguments) }));
 }
 
 /// Returns the write that settles the row of a call.
@@ -97,30 +96,27 @@ pub fn settled(call: &Call, result: CallResult, withheld: bool) -> ToolCallMove 
 pub fn note_outcome(outbox: &mut Outbox, call: &Call, result: &CallResult, withheld: bool) {
     outbox.pending.tool_calls.push(settled(call, result.clone(), withheld));
     let CallResult { outcome, handled, duration_ms } = result;
-    let (call_id, name) = (&call.asked.call_id, &call.asked.name);
-    let (event, mut data) = match outcome {
+    let (call_id, name, stub_of) =
+        (call.asked.call_id.clone(), Some(call.asked.name.clone()), call.stub_of.clone());
+    let (handled, duration_ms) = (handled.clone(), *duration_ms);
+    let event = match outcome {
         ToolOutcome::Success { output } => {
-            let mut data = json!({"call_id": call_id, "name": name, "duration_ms": duration_ms});
             let bytes = output.to_string().len();
-            if !withheld && bytes <= SHOWN_OUTPUT {
-                data["output"] = output.clone();
-            } else if !withheld {
-                data["output_bytes"] = bytes.into();
-            }
-            (EventName::ToolCompleted, data)
+            let is_short = bytes <= SHOWN_OUTPUT;
+            EventBody::ToolCompleted(CallOutput {
+                call_id,
+                name,
+                duration_ms,
+                output: (!withheld && is_short).then(|| output.clone()),
+                output_bytes: (!withheld && !is_short).then_some(bytes),
+                stub_of,
+                handled,
+            })
         }
         ToolOutcome::Error { .. } => {
-            let mut data = outcome.event_data().unwrap_or_default();
-            data["call_id"] = json!(call_id);
-            data["name"] = json!(name);
-            (EventName::ToolFailed, data)
+            let Some(failure) = outcome.event_data() else { return };
+            EventBody::ToolFailed(CallFailure { failure, call_id, name, stub_of, handled })
         }
     };
-    if let Some(of) = &call.stub_of {
-        data["stub_of"] = json!(of);
-    }
-    if let Some(handled) = handled {
-        data["handled"] = json!(handled);
-    }
-    outbox.event(event, data);
+    outbox.event(&event);
 }

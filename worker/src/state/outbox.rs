@@ -9,17 +9,19 @@
 //!
 //! [`Secured`] is the proof that nothing paid is left to commit. Whatever leaves the process takes one as an argument.
 
+use super::bodies::InferBody;
 use super::claimed::Claimed;
 use super::deadline::Deadline;
 use super::secured::Secured;
 use super::stop::Stop;
-use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::budget::{Budget, BudgetMove, ChargeMove};
+use turnstone_domain::checkpoint::PhaseBody;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::Inferred;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
     EventData, EventName, JobError, Lease, NewCheckpoint, NewEvent, Phase, PhaseCompleted, RawJson, Spent,
@@ -161,45 +163,42 @@ impl Outbox {
     ///
     /// # Errors
     /// [`Stop::Fail`] when the body cannot be written as JSON.
-    pub fn complete_phase<B: Serialize>(&mut self, phase: Phase, version: i64, body: &B) -> Result<(), Stop> {
-        let more = match phase {
+    pub fn complete_phase<B: PhaseBody>(&mut self, body: &B) -> Result<(), Stop> {
+        let more = match B::PHASE {
             Phase::Init | Phase::Emit => RawJson::written(&self.named()),
             _ => Ok(RawJson::empty_object()),
         };
-        let body = RawJson::written(body);
-        self.phase_done(phase, version, body, (0, 0), more)
+        self.phase_done(body, (0, 0), more)
     }
 
     /// Completes INFER. `tokens` are those of prompt and answer; `facts` are the further fields of its event.
     ///
     /// # Errors
     /// As [`Outbox::complete_phase`].
-    pub fn complete_infer<B: Serialize, F: Serialize>(
+    pub fn complete_infer(
         &mut self,
-        version: i64,
-        body: &B,
+        body: &InferBody,
         tokens: (i64, i64),
-        facts: &F,
+        facts: &Inferred,
     ) -> Result<(), Stop> {
-        let (body, more) = (RawJson::written(body), self.claimed.shown(facts));
-        self.phase_done(Phase::Infer, version, body, tokens, more)
+        let more = self.claimed.shown(facts);
+        self.phase_done(body, tokens, more)
     }
 
-    fn phase_done(
+    fn phase_done<B: PhaseBody>(
         &mut self,
-        phase: Phase,
-        version: i64,
-        body: serde_json::Result<RawJson>,
+        body: &B,
         (tokens_in, tokens_out): (i64, i64),
         more: serde_json::Result<RawJson>,
     ) -> Result<(), Stop> {
+        let (phase, version) = (B::PHASE, B::VERSIONS.last().copied().unwrap_or_default());
         let failed = |e| {
             JobError::new(
                 FailureKind::Internal,
                 format!("the result of phase {phase} cannot be written as JSON: {e}"),
             )
         };
-        let (body, more) = (body.map_err(failed)?, more.map_err(failed)?);
+        let (body, more) = (RawJson::written(body).map_err(failed)?, more.map_err(failed)?);
         let (at, took, turn) =
             (self.claimed.deps.clock.now(), self.phase_began.elapsed(), self.position.turn);
         let duration_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);

@@ -6,13 +6,14 @@ use super::outbox::Outbox;
 use super::past::TurnHistory;
 use super::stop::Stop;
 use super::trace;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tracing::Instrument;
+use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{ChangedKey, EventBody, StateDropped};
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::session_state::{Buffer, Operation, Scope, StateChange};
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{EventName, JobError};
 use turnstone_telemetry::names;
 
 impl TurnHistory {
@@ -80,10 +81,12 @@ impl TurnHistory {
 
 fn tell_of_rollback(outbox: &mut Outbox, changes: &[StateChange], reason: &str) {
     let changes = shown(changes);
-    outbox.event(EventName::StateRolledBack, json!({"changes": changes, "reason": reason}));
+    outbox.event(&EventBody::StateRolledBack(StateDropped { changes, reason: reason.to_owned() }));
 }
 
 /// Returns keys and operations, without values.
-pub fn shown(changes: &[StateChange]) -> Vec<Value> {
-    changes.iter().map(|change| json!({"key": change.key, "operation": change.operation})).collect()
+pub fn shown(changes: &[StateChange]) -> Vec<ChangedKey> {
+    let shown =
+        |change: &StateChange| ChangedKey { key: change.key.clone(), operation: change.operation.clone() };
+    changes.iter().map(shown).collect()
 }

@@ -1,6 +1,7 @@
 //! The reasons why a turn stops before its end.
 
-use turnstone_domain::budget::{Amount, Measure, Short, delegate_named};
+use turnstone_domain::budget::{Amount, Measure, delegate_named};
+use turnstone_domain::checkpoint::Shortage;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, JobId, Wait};
 use turnstone_store::{LedgerError, StoreError, unreadable};
@@ -28,7 +29,9 @@ impl From<LedgerError> for Stop {
             LedgerError::LeaseLost(job) => Self::LeaseLost(job),
             LedgerError::Store(error) => error.into(),
             LedgerError::StateConflict => Self::Fail(state_conflict()),
-            LedgerError::BudgetExceeded { left, needed, of } => Self::Fail(too_little(left, needed, &of)),
+            LedgerError::BudgetExceeded { left, needed, of } => {
+                Self::Fail(too_little(&Shortage { left, needed, of: *of }))
+            }
             LedgerError::Unpriced { budget, currency } => {
                 Self::Fail(unpriced(&budget, currency.as_deref(), "PROVIDER/MODEL", "another currency"))
             }
@@ -58,7 +61,8 @@ impl From<JobError> for Stop {
 }
 
 /// Returns the error of a budget that has too little left.
-pub fn too_little(left: i64, needed: i64, of: &Short) -> JobError {
+pub fn too_little(Shortage { left, needed, of }: &Shortage) -> JobError {
+    let (left, needed) = (*left, *needed);
     let name = of.name.as_deref();
     let amount = |value: i64| match of.measure {
         Measure::Tokens => format!("{value} tokens"),

@@ -26,7 +26,6 @@ pub use remote::{RemoteBook, RemoteCancellation, RemoteConfig};
 pub use toolbox::Toolbox;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +33,7 @@ use turnstone_domain::CallId;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::agent::errors::Breaker;
 use turnstone_domain::artifact::NewArtifact;
+pub use turnstone_domain::checkpoint::Transport;
 use turnstone_domain::question::Question;
 use url::Url;
 
@@ -111,18 +111,6 @@ pub struct RemoteQuestion {
     pub id: String,
     /// The question.
     pub question: Question,
-}
-
-/// The transport of a tool's calls (OSSA §1.3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// In this process.
-    Function,
-    /// By a request over HTTP.
-    Http,
-    /// By `tools/call` of an MCP server.
-    Mcp,
 }
 
 /// A tool, behind its name.

@@ -13,6 +13,7 @@ use crate::state::{Bodies, Claimed, Outbox, Stop, Turn, TurnHistory};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
+use turnstone_domain::checkpoint::InitBody;
 use turnstone_domain::engagement::EngagementObject;
 use turnstone_domain::short_circuit::ShortCircuit;
 use turnstone_domain::tool_call::ToolCall;
@@ -39,7 +40,9 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
         short_circuit: side.agent.short_circuit.map(ShortCircuit::new),
         ..TurnHistory::default()
     };
-    let interaction_id = of_init(&side.checkpoints, "interaction_id").unwrap_or_default();
+    // INIT's checkpoint is the first of a turn.
+    let init = side.checkpoints.first().and_then(Checkpoint::read::<InitBody>);
+    let (interaction_id, began_in) = init.map(|init| (init.interaction_id, init.span)).unwrap_or_default();
     let claimed = Claimed {
         job: JobFacts {
             id: claim.job,
@@ -60,7 +63,7 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
         reviewers: Reviewers::new(),
         slot: TurnSlot::default(),
         trace: Trace::none(),
-        began_in: of_init(&side.checkpoints, "span"),
+        began_in,
         deps,
     };
     let outbox = Outbox {
@@ -82,11 +85,6 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
     let mut turn = Box::new(Turn { past, bodies, outbox, flow: None });
     recall(&mut turn.past, &turn.outbox, side.past).await?;
     Ok(Some(turn))
-}
-
-/// Returns a text from the body of INIT's checkpoint, which is the first of a turn.
-fn of_init(checkpoints: &[Checkpoint], member: &str) -> Option<String> {
-    checkpoints.first()?.body.get(member)?.as_str().map(str::to_owned)
 }
 
 /// Reads messages, journal, reviews and delegations of an interrupted or continued engagement.

@@ -1,10 +1,11 @@
 //! A budget that has not enough left: the job is retried, parked until the budget is raised, or discarded.
 
 use crate::state::{Outbox, TurnHistory};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
-use turnstone_domain::budget::{BudgetWait, OnExceed};
+use turnstone_domain::budget::{BudgetWait, Measure, OnExceed};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::Overspending;
 use turnstone_domain::{JobError, Settlement, Timestamp, Wait};
 
 /// Returns the settlement of a job by the budget's own rule; `None` leaves it to the retry policy.
@@ -39,19 +40,16 @@ fn park(past: &mut TurnHistory, outbox: &mut Outbox, error: &JobError) -> Settle
 }
 
 /// Returns the data of the timeline's event.
-pub fn event_data(outbox: &Outbox, error: &JobError) -> Value {
-    let fact = |key: &str| error.details.get(key);
-    let mut data = json!({
-        "limit": fact("limit").cloned().unwrap_or_else(|| outbox.budget.limit.into()),
-        "settled": fact("settled").cloned().unwrap_or_else(|| outbox.budget.settled.into()),
-        "needed": fact("needed"),
-    });
-    for key in ["budget", "unit"] {
-        if let Some(value) = fact(key) {
-            data[key] = value.clone();
-        }
+pub fn event_data(outbox: &Outbox, error: &JobError) -> Overspending {
+    let amount = |key: &str| error.details.get(key).and_then(Value::as_i64);
+    let fact = |key: &str| error.details.get(key).and_then(Value::as_str);
+    Overspending {
+        limit: amount("limit").or(outbox.budget.limit),
+        settled: amount("settled").or(Some(outbox.budget.settled)),
+        needed: amount("needed"),
+        budget: fact("budget").map(str::to_owned),
+        unit: fact("unit").map(|unit| if unit == "money" { Measure::Money } else { Measure::Tokens }),
     }
-    data
 }
 
 /// Returns the time of the next try: for a daily budget not before the next day.

@@ -6,9 +6,10 @@ use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::json;
 use turnstone_domain::budget;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
+use turnstone_domain::event::EventBody;
 use turnstone_domain::ids::fraction;
 use turnstone_domain::retry::Decision;
-use turnstone_domain::{CallId, EventName, JobError, Settlement};
+use turnstone_domain::{CallId, JobError, Settlement};
 
 /// Returns the settlement of an error that may be shown: by the agent's handlers (OSSA §2, RS-50), else by
 /// the job's retry policy.
@@ -20,7 +21,7 @@ pub fn settlement(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) 
     }
     if error.details.contains_key("needed") {
         let data = exceeded::event_data(outbox, &error);
-        outbox.event(EventName::BudgetExceeded, data);
+        outbox.event(&EventBody::BudgetExceeded(data));
     }
     if let Some(settlement) = exceeded::settlement(past, outbox, &error) {
         return settlement;
@@ -94,7 +95,7 @@ fn handled(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Resu
         Strategy::Fallback => match handler.and_then(|handler| handler.fallback_value) {
             Some(value) => {
                 past.roll_back_state(outbox, &error, true);
-                outbox.event(EventName::ErrorReplaced, error.event_data());
+                outbox.event(&EventBody::ErrorReplaced(error.event_data()));
                 Ok(outbox.claimed.complete(&value))
             }
             None => Err(error),
@@ -116,7 +117,7 @@ fn escalate(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Set
         let alert = Escalation { to: EscalationType::Alert, target: None, context: None };
         past.roll_back_state(outbox, &error, true);
         let error = error.for_good().escalated(alert);
-        outbox.event(EventName::ErrorEscalated, error.event_data());
+        outbox.event(&EventBody::ErrorEscalated(error.event_data()));
         return Settlement::Discard { error };
     };
     let to = if contact.supervisor { EscalationType::Supervisor } else { EscalationType::Human };
@@ -128,7 +129,7 @@ fn escalate(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Set
     };
     let question =
         json!({"error": reported, "approve_means": approve, "reject_means": "end the job with the error"});
-    outbox.event(EventName::ErrorEscalated, reported);
+    outbox.event(&EventBody::ErrorEscalated(reported));
     let topic = Topic::error(error.kind, CallId(String::new()));
     match escalation::ask(past, outbox, topic, question, &contact) {
         Stop::Park(wait) => Settlement::Park { wait: *wait },

@@ -14,13 +14,14 @@ use marks::{Mark, Marks};
 use render::{Beside, Draft, RunAgent};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::event::Event;
+use turnstone_domain::event::{DelegationEnd, DelegationRole, DelegationStart, Event, EventBody};
 use turnstone_domain::message::Role;
 use turnstone_domain::review::is_call_of_review;
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{CallId, EngagementId, EventName, JobId, ReviewId};
+use turnstone_domain::{EngagementId, EventName, JobId, Phase};
 use turnstone_store::{EventFilter, News, StoreError};
 
 /// Our events that are read at once.
@@ -166,35 +167,41 @@ impl<'a> Round<'a> {
     /// first were written.
     async fn step(&mut self, engagement: &EngagementId, event: &Event) -> Result<bool, StoreError> {
         let Some(mark) = self.marks.of(engagement).cloned() else { return Ok(true) };
-        let other = || event.data["engagement_id"].as_str().map(EngagementId::from);
-        let of_parent = event.data["role"] == "parent";
-        match (event.name, other().filter(|_| of_parent)) {
-            // A reviewing agent's events about another agent's output are not published (OAS-32, §6.1.3).
-            (EventName::DelegationStarted, Some(_))
-                if event.data["call_id"].as_str().is_some_and(is_call_of_review) =>
-            {
+        match event.body() {
+            Some(EventBody::DelegationStarted(DelegationStart {
+                role: DelegationRole::Parent,
+                engagement_id: Some(child),
+                call_id,
+                agent_id,
+                mode,
+                ..
+            })) => {
+                // A reviewing agent's events about another agent's output are not published (OAS-32, §6.1.3).
+                if !call_id.is_some_and(|call| is_call_of_review(call.as_str())) {
+                    let request = mark.request.clone().unwrap_or_else(|| event.job_id.clone());
+                    let below = Mark {
+                        seq: 0,
+                        agent: agent_id,
+                        depth: mark.depth + 1,
+                        request: Some(request),
+                        above: Some(engagement.clone()),
+                        handoff: mode == DelegationMode::Handoff,
+                    };
+                    self.marks.put(child, below);
+                }
                 return Ok(true);
             }
-            (EventName::DelegationStarted, Some(child)) => {
-                let request = mark.request.clone().unwrap_or_else(|| event.job_id.clone());
-                let agent = event.data["agent_id"].as_str().unwrap_or_default().to_owned();
-                let below = Mark {
-                    seq: 0,
-                    agent,
-                    depth: mark.depth + 1,
-                    request: Some(request),
-                    above: Some(engagement.clone()),
-                    handoff: event.data["mode"] == "handoff",
-                };
-                self.marks.put(child, below);
-                return Ok(true);
-            }
-            (EventName::DelegationCompleted, Some(child)) => {
+            Some(EventBody::DelegationCompleted(DelegationEnd {
+                role: DelegationRole::Parent,
+                engagement_id: Some(child),
+                status,
+                ..
+            })) => {
                 if !Box::pin(self.walk(child.clone(), true)).await? {
                     return Ok(false);
                 }
-                let took_over =
-                    self.marks.of(&child).filter(|child| child.handoff && event.data["status"] == "success");
+                let succeeded = status == DelegationState::Success;
+                let took_over = self.marks.of(&child).filter(|child| child.handoff && succeeded);
                 if let Some(agent) = took_over.map(|child| child.agent.clone()) {
                     self.marks.put(engagement.clone(), Mark { agent, ..mark });
                 }
@@ -248,11 +255,10 @@ impl<'a> Round<'a> {
     /// Notes who speaks from now on. A turn names the agent that took over; without one the run's own agent
     /// speaks.
     fn listen(&mut self, engagement: &EngagementId, mark: &Mark, event: &Event) -> Mark {
-        let begins = event.name == EventName::PhaseCompleted && event.data["phase"] == "init";
-        if mark.depth > 0 || !begins {
+        if mark.depth > 0 || !event.completes(Phase::Init) {
             return mark.clone();
         }
-        let agent = event.data["agent"].as_str().unwrap_or(&self.agent).to_owned();
+        let agent = event.identity().agent.unwrap_or_else(|| self.agent.clone());
         let mark = Mark { agent, ..mark.clone() };
         self.marks.put(engagement.clone(), mark.clone());
         mark
@@ -302,14 +308,13 @@ impl<'a> Round<'a> {
         requested: &RequestFacts,
     ) -> Result<Beside, StoreError> {
         let mut beside = Beside { debug: requested.debug && *id == self.run, ..Beside::default() };
-        if event.name == EventName::PhaseCompleted && event.data["phase"] == "resol" {
+        if event.completes(Phase::Resol) {
             // The job of a request names the model of the caller's own agent only.
             let own = requested.model.clone().filter(|_| *id == self.run);
             beside.model = if own.is_some() { own } else { self.model_of(id).await? };
         }
         let store = &self.app.api.store;
-        let answered = event.name == EventName::PhaseCompleted && event.data["phase"] == "infer";
-        if answered && self.speaks_live(id).await? {
+        if event.completes(Phase::Infer) && self.speaks_live(id).await? {
             let said = store.runs.said(id, event.turn, MESSAGES).await?;
             let answer = said.into_iter().rev().find(|said| said.message.role == Role::Assistant);
             beside.text = answer.map(|said| said.message.content);
@@ -319,11 +324,10 @@ impl<'a> Round<'a> {
             let found = store.views.engagement(id).await?;
             beside.guarded = found.is_none_or(|(_, agent, _)| agent.guardrails.for_guarded);
         }
-        if event.name == EventName::ReviewOpened {
-            let review = ReviewId::from(event.data["review_id"].as_str().unwrap_or_default());
+        if let Some(EventBody::ReviewOpened(review)) = event.body() {
             let first = store
                 .views
-                .review_of(&review, None)
+                .review_of(&review.review_id, None)
                 .await?
                 .and_then(|review| review.plan.steps.into_iter().next());
             beside.caller_is_asked = first.is_some_and(|step| step.members.contains(&self.caller));
@@ -345,16 +349,16 @@ impl<'a> Round<'a> {
         event: &Event,
         beside: &mut Beside,
     ) -> Result<(), StoreError> {
-        let ends_untold = match event.name {
-            EventName::ToolCompleted => event.data.get("stub_of").is_some(),
-            EventName::ToolFailed => true,
+        let (call, ends_untold, is_long) = match event.body() {
+            Some(EventBody::ToolCompleted(call)) => {
+                (call.call_id, call.stub_of.is_some(), call.output_bytes.is_some())
+            }
+            Some(EventBody::ToolFailed(call)) => (call.call_id, true, false),
             _ => return Ok(()),
         };
-        let is_long = event.data.get("output_bytes").is_some();
         if !ends_untold && !is_long {
             return Ok(());
         }
-        let call = CallId::from(event.data["call_id"].as_str().unwrap_or_default());
         let Some(call) = self.app.api.store.questions.tool_call(id, &call).await? else { return Ok(()) };
         if ends_untold && call.sends == 0 {
             // The arguments of a guarded agent's delegate come from its model, and no guardrail has passed

@@ -4,8 +4,8 @@
 use crate::engagements::answering::APPROVE;
 use serde_json::{Map, Value, json};
 use turnstone_domain::artifact::{Artifact, path};
-use turnstone_domain::event::Event;
-use turnstone_domain::{ArtifactId, EventName, Timestamp};
+use turnstone_domain::event::{CallFailure, CallOutput, Event, EventBody, Inferred};
+use turnstone_domain::{ArtifactId, CallId, Phase, Timestamp};
 
 /// The part of a run that an agent plays.
 #[derive(Clone, Debug)]
@@ -55,61 +55,62 @@ pub(super) type Draft = Map<String, Value>;
 pub(super) fn drafts(part: &RunAgent, event: &Event, beside: &Beside) -> Vec<Draft> {
     let own = part.depth == 0;
     let say = |kind: &str, role: &str, fields: Value| draft(part, event.at, kind, role, fields);
-    match event.name {
-        EventName::PhaseCompleted => match event.data["phase"].as_str() {
-            Some("resol") => {
+    let Some(body) = event.body() else { return Vec::new() };
+    match body {
+        EventBody::PhaseCompleted(done) => match done.phase {
+            Phase::Resol => {
                 let mut fields = json!({"model": beside.model, "answer": answer(event)});
                 detail(&mut fields, event, beside);
                 vec![say("completion_call", "system", fields)]
             }
-            Some("infer") => answered(part, event, beside),
+            Phase::Infer => answered(part, event, done.inferred.as_ref(), beside),
             _ => Vec::new(),
         },
-        EventName::ToolCalled => vec![tool_call(part, event, &event.data["input"])],
-        EventName::ToolCompleted => {
-            let output = beside.output.as_ref().unwrap_or(&event.data["output"]);
-            let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
-                                "text_result": as_text(output)});
-            let call = beside.untold.as_ref().map(|input| tool_call(part, event, input));
+        EventBody::ToolCalled(call) => {
+            vec![tool_call(part, event, &call.call_id, call.name, &call.input.unwrap_or_default())]
+        }
+        EventBody::ToolCompleted(CallOutput { call_id, name, output, .. }) => {
+            let output = beside.output.clone().or(output).unwrap_or_default();
+            let name = name.unwrap_or_default();
+            let fields = json!({"call_id": call_id, "function_name": name, "text_result": as_text(&output)});
             let text = output.as_str().filter(|text| !text.is_empty()).map(|text| {
-                let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
-                                    "content": text});
+                let fields = json!({"call_id": call_id, "function_name": name, "content": text});
                 say("tool_text_output", "tool", fields)
             });
+            let untold = beside.untold.as_ref();
+            let call = untold.map(|input| tool_call(part, event, &call_id, Some(name.clone()), input));
             call.into_iter().chain(text).chain([say("tool_result", "tool", fields)]).collect()
         }
         // The event of a file that a guardrail holds back does not name the file.
-        EventName::ArtifactGenerated if event.data.get("file").is_some() => {
-            let data = &event.data;
-            let id = ArtifactId(as_text(&data["artifact_id"]));
-            let fields = json!({"artifact_id": id, "call_id": data["call_id"], "name": data["file"], "url": path(&id),
-                                "mime_type": data["media_type"], "bytes": data["bytes"], "sha256": data["sha256"]});
+        EventBody::ArtifactGenerated(file) if file.file.is_some() => {
+            let id = ArtifactId(file.artifact_id);
+            let fields = json!({"artifact_id": id, "call_id": file.call_id, "name": file.file, "url": path(&id),
+                                "mime_type": file.media_type, "bytes": file.bytes, "sha256": file.sha256});
             vec![say("artifact_generated", "assistant", fields)]
         }
-        EventName::ToolFailed => {
-            let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
-                                "code": event.data["code"], "content": as_text(&event.data["message"])});
-            let call = beside.untold.as_ref().map(|input| tool_call(part, event, input));
+        EventBody::ToolFailed(CallFailure { failure, call_id, name, .. }) => {
+            let fields = json!({"call_id": call_id, "function_name": name.as_deref().unwrap_or_default(),
+                                "code": failure.code, "content": failure.message.unwrap_or_default()});
+            let untold = beside.untold.as_ref();
+            let call = untold.map(|input| tool_call(part, event, &call_id, name, input));
             call.into_iter().chain([say("tool_error", "tool", fields)]).collect()
         }
-        EventName::InputRequested if !beside.guarded => {
-            let exposes = event.data.get("exposes").cloned().unwrap_or_else(|| json!({}));
-            let fields = json!({"call_id": event.data["call_id"], "request_keys": event.data["request_keys"],
-                                "exposes": exposes});
+        EventBody::InputRequested(question) if !beside.guarded => {
+            let fields = json!({"call_id": question.call_id, "request_keys": question.request_keys,
+                                "exposes": question.exposes.unwrap_or_default()});
             vec![say("wait_for_input", "system", fields)]
         }
-        EventName::ReviewOpened
-            if !beside.guarded
-                && (beside.caller_is_asked || event.data["reviewer"] == part.caller.as_str()) =>
+        EventBody::ReviewOpened(review)
+            if !beside.guarded && (beside.caller_is_asked || review.reviewer == part.caller) =>
         {
-            let name = event.data["name"].as_str().map_or_else(String::new, |name| format!(" of `{name}`"));
-            let kind = as_text(&event.data["kind"]);
-            let keys = json!({APPROVE: format!("Do you agree to the {kind}{name}? true or false")});
-            let fields = json!({"review_id": event.data["review_id"], "request_keys": keys});
+            let name = review.name.map_or_else(String::new, |name| format!(" of `{name}`"));
+            let keys = json!({APPROVE: format!("Do you agree to the {}{name}? true or false", review.kind.as_str())});
+            let fields = json!({"review_id": review.review_id, "request_keys": keys});
             vec![say("wait_for_input", "system", fields)]
         }
-        EventName::JobCompleted => {
-            let (text, exposes) = result(beside.result.as_ref().unwrap_or(&event.data["result"]));
+        EventBody::JobCompleted(done) => {
+            let reported = || done.result.and_then(|result| result.parse().ok()).unwrap_or_default();
+            let (text, exposes) = result(&beside.result.clone().unwrap_or_else(reported));
             let held = Some(&text).filter(|_| beside.held_back).map(as_text).filter(|text| !text.is_empty());
             let files = beside.files.iter().map(|file| say("artifact_generated", "assistant", of_file(file)));
             let said = held.map(|text| say("text_output", "assistant", json!({"content": text})));
@@ -120,13 +121,13 @@ pub(super) fn drafts(part: &RunAgent, event: &Event, beside: &Beside) -> Vec<Dra
             }
             drafts
         }
-        EventName::JobDiscarded | EventName::JobExpired if own => {
-            let code = event.data["code"].as_str().unwrap_or("JOB_EXPIRED");
-            let message = event.data["message"].as_str().unwrap_or("the request expired before it ended");
-            let error = json!({"code": code, "message": message});
-            vec![say("request_completed", "system", ending("error", &Value::Null, error, json!({})))]
+        EventBody::JobDiscarded(failure) if own => {
+            vec![failed(part, event, &failure.code, failure.message.as_deref().unwrap_or_default())]
         }
-        EventName::JobCancelled if own => {
+        EventBody::JobExpired(_) if own => {
+            vec![failed(part, event, "JOB_EXPIRED", "the request expired before it ended")]
+        }
+        EventBody::JobCancelled(_) if own => {
             vec![say("request_completed", "system", ending("canceled", &Value::Null, Value::Null, json!({})))]
         }
         _ => Vec::new(),
@@ -172,20 +173,27 @@ fn detail(fields: &mut Value, event: &Event, beside: &Beside) {
     }
 }
 
+/// Returns the end of a request that failed.
+fn failed(part: &RunAgent, event: &Event, code: &str, message: &str) -> Draft {
+    let error = json!({"code": code, "message": message});
+    draft(part, event.at, "request_completed", "system", ending("error", &Value::Null, error, json!({})))
+}
+
 /// Returns the call that an event is about.
-fn tool_call(part: &RunAgent, event: &Event, input: &Value) -> Draft {
-    let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
-                        "args": arguments(input)});
+fn tool_call(part: &RunAgent, event: &Event, call: &CallId, name: Option<String>, input: &Value) -> Draft {
+    let fields =
+        json!({"call_id": call, "function_name": name.unwrap_or_default(), "args": arguments(input)});
     draft(part, event.at, "tool_call", "assistant", fields)
 }
 
-fn answered(part: &RunAgent, event: &Event, beside: &Beside) -> Vec<Draft> {
-    let data = &event.data;
-    let usage =
-        json!({"input": data["tokens_in"], "output": data["tokens_out"], "cached": data["tokens_cached"]});
+/// Returns the result of INFER; a node of a flow may end without a call of a model.
+fn answered(part: &RunAgent, event: &Event, inferred: Option<&Inferred>, beside: &Beside) -> Vec<Draft> {
+    let tokens = |of: fn(&Inferred) -> i64| inferred.map(of);
+    let usage = json!({"input": tokens(|of| of.tokens_in), "output": tokens(|of| of.tokens_out),
+                       "cached": tokens(|of| of.tokens_cached)});
     let answer = answer(event);
-    let mut fields = json!({"model": data["model"], "finish_reason": data["finish_reason"], "usage": usage,
-                            "answer": answer});
+    let mut fields = json!({"model": inferred.map(|of| &of.model), "usage": usage, "answer": answer,
+                            "finish_reason": inferred.map(|of| of.finish_reason)});
     detail(&mut fields, event, beside);
     let mut drafts = vec![draft(part, event.at, "completion_result", "assistant", fields)];
     if let Some(text) = beside.text.as_deref().filter(|text| !text.is_empty()) {
@@ -253,7 +261,7 @@ fn ending(reason: &str, result: &Value, error: Value, exposes: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnstone_domain::JobId;
+    use turnstone_domain::{EventName, JobId};
 
     fn part(depth: i64) -> RunAgent {
         RunAgent { agent: "desk".into(), depth, request: "req-1".into(), caller: "ada".into() }
@@ -271,7 +279,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_its_result_and_its_text() {
-        let data = json!({"phase": "infer", "model": "m", "tokens_in": 3, "finish_reason": "stop"});
+        let data = json!({"phase": "infer", "duration_ms": 1, "model": "m", "provider": "p", "tokens_in": 3, "tokens_out": 1,
+                          "tokens_cached": 0, "tokens_reasoning": 0, "finish_reason": "stop"});
         let said = Beside { text: Some("hello".into()), ..Beside::default() };
         assert_eq!(
             kinds(0, EventName::PhaseCompleted, data.clone(), &said),
@@ -279,13 +288,17 @@ mod tests {
         );
         let silent = Beside { text: Some(String::new()), ..Beside::default() };
         assert_eq!(kinds(0, EventName::PhaseCompleted, data, &silent), ["completion_result"]);
-        assert!(kinds(0, EventName::PhaseCompleted, json!({"phase": "norm"}), &silent).is_empty());
+        assert!(
+            kinds(0, EventName::PhaseCompleted, json!({"phase": "norm", "duration_ms": 1}), &silent)
+                .is_empty()
+        );
     }
 
     /// Seed: `ToolTextOutput` is the text that a tool generated; other output is a result alone.
     #[test]
     fn a_text_of_a_tool_precedes_its_result() {
-        let data = |output: Value| json!({"call_id": "c", "name": "look", "output": output});
+        let data =
+            |output: Value| json!({"call_id": "c", "name": "look", "duration_ms": 1, "output": output});
         let none = Beside::default();
         let drafted = drafts(&part(0), &event(EventName::ToolCompleted, data(json!("a text"))), &none);
         assert_eq!(
@@ -298,7 +311,7 @@ mod tests {
 
     #[test]
     fn exposed_values_stand_beside_the_text() {
-        let data = json!({"result": {"text": "done", "ticket": 7}});
+        let data = json!({"attempt": 1, "duration_ms": 1, "result": {"text": "done", "ticket": 7}});
         let drafts = drafts(&part(0), &event(EventName::JobCompleted, data), &Beside::default());
         assert_eq!(
             (&drafts[0]["finish_reason"], &drafts[0]["result"], &drafts[0]["exposes"]),
@@ -311,13 +324,18 @@ mod tests {
     #[test]
     fn only_the_callers_own_agent_ends_a_request() {
         let none = Beside::default();
-        let done = || json!({"result": "x"});
+        let done = || json!({"attempt": 1, "duration_ms": 1, "result": "x"});
         assert!(kinds(1, EventName::JobCompleted, done(), &none).is_empty());
         let held = Beside { held_back: true, ..Beside::default() };
+        let refused =
+            json!({"code": "C", "message": "no", "type": "t", "recoverable": false, "call_id": "c"});
         assert_eq!(kinds(1, EventName::JobCompleted, done(), &held), ["text_output"]);
         assert_eq!(kinds(0, EventName::JobCompleted, done(), &held), ["text_output", "request_completed"]);
-        assert_eq!(kinds(0, EventName::JobCancelled, json!({}), &none), ["request_completed"]);
-        assert_eq!(kinds(1, EventName::ToolFailed, json!({"message": "no"}), &none), ["tool_error"]);
+        assert_eq!(
+            kinds(0, EventName::JobCancelled, json!({"previous_state": "active"}), &none),
+            ["request_completed"]
+        );
+        assert_eq!(kinds(1, EventName::ToolFailed, refused, &none), ["tool_error"]);
     }
 
     /// AP §4.2, AP-A16: the caller answers reviews that are addressed to it, of its own agent and of delegates. Behind

@@ -5,7 +5,7 @@ use crate::Pace;
 use crate::figures::Figure;
 use crate::stage::Stage;
 use serde_json::{Value, json};
-use turnstone_benches::agent_job;
+use turnstone_benches::jobs::agent_job;
 use turnstone_domain::agent::{AgentFormat, Capability, FlowDocument, Limits};
 use turnstone_domain::{AgentDefinition, NewJob, RawJson};
 

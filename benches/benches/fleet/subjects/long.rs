@@ -5,8 +5,8 @@ use crate::figures::Figure;
 use crate::site::{Process, now};
 use crate::stage::Stage;
 use std::path::Path;
-use turnstone_benches::agent_job;
 use turnstone_benches::disk;
+use turnstone_benches::jobs::agent_job;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{Capability, Limits};
 

@@ -6,9 +6,9 @@ use crate::stage::Stage;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use turnstone_benches::agent_job;
+use turnstone_benches::jobs::saying;
+use turnstone_domain::Clock;
 use turnstone_domain::clock::SystemClock;
-use turnstone_domain::{AgentDefinition, Clock};
 use turnstone_tests::{ModelServer, Reply};
 
 /// Jobs for which the model always fails.
@@ -67,8 +67,8 @@ async fn beside(stage: &Stage, good: usize, poison: usize) -> f64 {
     let (_models, settings) = server(&Arc::new(AtomicBool::new(true))).await;
     let _worker = stage.worker("only", SLOTS, "15s", &settings, "").await;
     let began = Instant::now();
-    stage.push(jobs(poison, "poison")).await;
-    stage.push(jobs(good, "good")).await;
+    stage.push(saying(poison, "poison")).await;
+    stage.push(saying(good, "good")).await;
     stage.at_least(GOOD, i64::try_from(good).unwrap_or(i64::MAX)).await;
     began.elapsed().as_secs_f64()
 }
@@ -78,7 +78,7 @@ async fn away(stage: &Stage, count: usize, rate: f64, pace: Pace) -> Vec<Figure>
     let well = Arc::new(AtomicBool::new(false));
     let (models, settings) = server(&well).await;
     let _worker = stage.worker("only", SLOTS, "15s", &settings, "").await;
-    stage.push(jobs(count, "good")).await;
+    stage.push(saying(count, "good")).await;
     tokio::time::sleep(pace.seconds(60)).await;
     let calls = models.count();
     well.store(true, Ordering::SeqCst);
@@ -105,9 +105,4 @@ async fn away(stage: &Stage, count: usize, rate: f64, pace: Pace) -> Vec<Figure>
         Figure::of(name("calls to the model during the outage"), "", vec![calls as f64]),
         Figure::of(name("jobs lost"), "", vec![lost as f64]).aiming("none", |figure| figure.median == 0.0),
     ]
-}
-
-fn jobs(count: usize, says: &str) -> Vec<turnstone_domain::NewJob> {
-    let agent = AgentDefinition { name: "bench.agent".to_owned(), ..AgentDefinition::default() };
-    (0..count).map(|_| agent_job(agent.clone(), says)).collect()
 }

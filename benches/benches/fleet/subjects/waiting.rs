@@ -5,8 +5,7 @@ use crate::figures::Figure;
 use crate::site::Process;
 use crate::stage::{PATIENCE, Stage};
 use std::time::{Duration, Instant};
-use turnstone_benches::agent_job;
-use turnstone_domain::AgentDefinition;
+use turnstone_benches::jobs::saying;
 use turnstone_tests::{Gate, ModelServer, Reply};
 
 /// Engagements of the fast model before anything is measured, and for each figure of it.
@@ -37,12 +36,12 @@ async fn on(stage: &Stage, waiting: usize, fast: usize, pace: Pace) -> Vec<Figur
         models.url
     );
     let worker = stage.worker("only", waiting + BEFORE, "15s", &settings, "").await;
-    stage.push(jobs(BEFORE, "fast")).await;
+    stage.push(saying(BEFORE, "fast")).await;
     stage.at_least(ENDED, ended(BEFORE)).await;
     let alone = latencies(stage, &worker, fast).await;
     let (before, requested) = (worker.resident_kb(), models.count());
     let began = Instant::now();
-    stage.push(jobs(waiting, "slow")).await;
+    stage.push(saying(waiting, "slow")).await;
     let all = tokio::time::timeout(PATIENCE, models.seen(requested + waiting)).await;
     assert!(all.is_ok(), "{} of {waiting} came to the model", models.count() - requested);
     let filled = began.elapsed().as_secs_f64();
@@ -76,16 +75,11 @@ fn ended(jobs: usize) -> i64 {
     i64::try_from(jobs).unwrap_or(i64::MAX)
 }
 
-fn jobs(count: usize, says: &str) -> Vec<turnstone_domain::NewJob> {
-    let agent = AgentDefinition { name: "bench.agent".to_owned(), ..AgentDefinition::default() };
-    (0..count).map(|_| agent_job(agent.clone(), says)).collect()
-}
-
 /// How long engagements of the fast model take, one after another, as the database has it.
 async fn latencies(stage: &Stage, worker: &Process, count: usize) -> Vec<f64> {
     let mut took = Vec::new();
     for _ in 0..count {
-        let job = jobs(1, "fast").remove(0);
+        let job = saying(1, "fast").remove(0);
         let id = stage.ask(worker, job, "fast").await;
         let of = |what: &str| format!("SELECT {what} FROM jobs WHERE id = '{id}'");
         stage.at_least(&format!("{} AND ended_at IS NOT NULL", of("count(*)")), 1).await;

@@ -1,12 +1,13 @@
 //! A real worker on a store, with the measuring parts around it.
 
-use super::ledgers::{CountedLedger, Naive, Tally};
-use super::load::{PROVIDER, QUEUE};
+use super::ledgers::{CountedLedger, Tally};
 use super::place::Ground;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use turnstone_benches::jobs::{PROVIDER, QUEUE};
+use turnstone_benches::naive::Naive;
 use turnstone_domain::Ids;
 use turnstone_domain::ids::SystemIds;
 use turnstone_store::Ledger;

@@ -4,6 +4,7 @@ use super::{AgentDefinition, OutputContract};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{HashSet, VecDeque};
+use utoipa::ToSchema;
 
 /// The number of times that a failed delegate is replaced by a new one, when its delegation says `retry`.
 pub const RETRIES: usize = 1;
@@ -105,7 +106,7 @@ impl Propagation {
 }
 
 /// The order in which parent and delegate continue (OSSA §5, Delegation Patterns).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DelegationMode {
     /// The parent waits and continues with the result.
@@ -181,7 +182,7 @@ pub enum OnFailure {
 }
 
 /// The state of a delegation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DelegationState {
     /// It works.

@@ -3,6 +3,7 @@
 use crate::error::{ErrorClass, FailureKind, Strategy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The error rules of a document. The default has none, and OSSA's defaults apply.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -64,7 +65,7 @@ impl ErrorHandler {
 }
 
 /// The growth of the delay between two tries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pause {
     /// Always the first delay.
@@ -90,7 +91,7 @@ impl Pause {
 }
 
 /// The rule for retries within a turn.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct RetryRule {
     /// Tries beyond the first; `None` is the number that the error's code defines.

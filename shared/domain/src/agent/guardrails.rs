@@ -5,6 +5,7 @@ use crate::digest;
 use crate::message::ContentPart;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 /// The guardrails of an agent.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -31,7 +32,7 @@ pub struct Guardrail {
 }
 
 /// The direction of a text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// From the user to the model.

@@ -2,6 +2,7 @@
 //! `spec.security.output_filtering`; RS-08, RS-23).
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The filters of an agent. The default filters nothing (RS-A12).
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -36,7 +37,7 @@ pub struct PersonalRule {
 }
 
 /// The action on a finding of a filter.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FilterAction {
     /// It is replaced by the name of its kind. Only for personal data.

@@ -1,6 +1,7 @@
 //! The rules for an agent's state (OSSA `spec.state`, OSSA §3).
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The rules for an agent's state.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -34,7 +35,7 @@ impl StateOptions {
 }
 
 /// The lifetime of the state.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StateMode {
     /// Not at all.

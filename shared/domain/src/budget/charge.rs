@@ -4,9 +4,10 @@ use super::{Budget, OnExceed};
 use crate::{CallId, JobError, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The unit of a limit.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
     /// Tokens.
@@ -51,7 +52,7 @@ pub enum ChargeMove {
 }
 
 /// The budget that has too little left for a call.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Short {
     /// Its name; `None` is the budget of the engagement and its delegates.
     pub name: Option<String>,

@@ -4,9 +4,10 @@ use crate::EngagementId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use utoipa::ToSchema;
 
 /// The treatment of a job whose next call does not fit into a budget.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExceed {
     /// The attempt fails, and the retry policy decides. With a limit per day, the next attempt is not before the next

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// The reaction to an error (OSSA §2 `recovery strategies`).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
     /// Try the same again, after a delay.
@@ -120,7 +121,7 @@ impl ErrorClass {
 }
 
 /// The contact for an error (OSSA §2 `escalation`).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Escalation {
     /// The kind of contact.
     #[serde(rename = "type")]
@@ -134,7 +135,7 @@ pub struct Escalation {
 }
 
 /// The kind of contact.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EscalationType {
     /// A person, who decides.

@@ -7,6 +7,7 @@ mod kind;
 pub use class::{ErrorClass, Escalation, EscalationType, Strategy};
 pub use kind::FailureKind;
 
+use crate::event::Failure;
 use crate::reported::Reported;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -101,32 +102,25 @@ impl JobError {
     /// the requested wait, the underlying error, and the contact.
     #[must_use]
     pub fn facts(&self) -> Map<String, Value> {
-        let mut facts = Map::new();
-        if self.reported.is_none() && self.kind.is_agents() {
-            facts.insert("ossa_code".to_owned(), self.kind.class().as_str().into());
-        }
-        facts.insert("recoverable".to_owned(), self.recoverable().into());
-        if let Some(wait_ms) = self.retry_after_ms {
-            facts.insert("retry_after_ms".to_owned(), wait_ms.into());
-        }
-        if let Some(cause) = &self.cause {
-            facts.insert("cause".to_owned(), cause.as_ref().into());
-        }
-        if let Some(escalation) = &self.escalation {
-            facts.insert("escalation".to_owned(), json!(escalation));
-        }
+        let Value::Object(mut facts) = json!(self.event_data()) else { return Map::new() };
+        ["code", "message", "type"].iter().for_each(|name| drop(facts.shift_remove(*name)));
         facts
     }
 
     /// Returns the error in the form of event data: code, message and type, and the [`facts`](Self::facts).
     #[must_use]
-    pub fn event_data(&self) -> Value {
-        let mut data = Map::new();
-        data.insert("code".to_owned(), self.code().into());
-        data.insert("message".to_owned(), self.message.as_str().into());
-        data.insert("type".to_owned(), self.error_type().into());
-        data.extend(self.facts());
-        Value::Object(data)
+    pub fn event_data(&self) -> Failure {
+        let is_agents = self.reported.is_none() && self.kind.is_agents();
+        Failure {
+            code: self.code().to_owned(),
+            message: Some(self.message.clone()),
+            error_type: self.error_type().to_owned(),
+            ossa_code: is_agents.then(|| self.kind.class().as_str().to_owned()),
+            recoverable: self.recoverable(),
+            retry_after_ms: self.retry_after_ms,
+            cause: self.cause.as_deref().map(str::to_owned),
+            escalation: self.escalation.as_deref().cloned(),
+        }
     }
 
     /// Returns the code of the error on the wire.

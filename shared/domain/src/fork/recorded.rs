@@ -1,6 +1,7 @@
 //! The record of the engagements that a fork comes from. Recorded outcomes replace calls that the fork does not repeat.
 
 use crate::agent::guardrails::Side;
+use crate::event::Checked;
 use crate::review::ReviewAnswer;
 use crate::tool_call::ToolCall;
 use crate::{CallId, Phase, digest};
@@ -47,18 +48,6 @@ pub struct RecordedCheck {
     pub passed: bool,
 }
 
-#[derive(Deserialize)]
-struct CheckedData {
-    side: Side,
-    passed: bool,
-    #[serde(default)]
-    position: Option<usize>,
-    #[serde(default)]
-    text_sha256: Option<String>,
-    #[serde(default)]
-    away: bool,
-}
-
 /// The first position of questions to users and their answers within a turn, after those of its messages and its
 /// answer.
 pub const QUESTIONS: usize = 1_000;
@@ -77,9 +66,8 @@ impl RecordedCheck {
     /// Reads the event `guardrail.checked` of a turn; `None` when the tool was away, because then there is no result.
     #[must_use]
     pub fn of_event(turn: i64, data: &Value) -> Option<Self> {
-        let CheckedData { side, passed, position, text_sha256, away } =
-            CheckedData::deserialize(data).ok()?;
-        (!away).then_some(Self { turn, side, position, text: text_sha256, passed })
+        let Checked { side, passed, position, text_sha256, away, .. } = Checked::deserialize(data).ok()?;
+        (!away.unwrap_or(false)).then_some(Self { turn, side, position, text: text_sha256, passed })
     }
 }
 
@@ -198,7 +186,10 @@ mod tests {
     fn a_guardrail_is_known_by_what_it_was_asked_and_by_where() {
         let of_event = |turn, data| RecordedCheck::of_event(turn, &data).unwrap();
         let checks = vec![
-            of_event(3, json!({"side": "output", "passed": true, "position": 0, "text_sha256": "x"})),
+            of_event(
+                3,
+                json!({"side": "output", "passed": true, "tool": "t", "position": 0, "text_sha256": "x"}),
+            ),
             of_event(2, json!({"side": "output", "passed": false, "position": 0, "tool": "t"})),
             of_event(1, json!({"side": "input", "passed": true, "tool": "t"})),
         ];
@@ -210,7 +201,7 @@ mod tests {
         assert_eq!(recorded.verdict_at(1, Side::Input, 1), Some(true), "an older event is used for its turn");
         assert_eq!(RecordedCheck::of_event(1, &json!({"side": "above", "passed": true})), None);
         assert_eq!(
-            RecordedCheck::of_event(1, &json!({"side": "input", "passed": false, "away": true})),
+            RecordedCheck::of_event(1, &json!({"side": "input", "tool": "t", "passed": false, "away": true})),
             None
         );
     }

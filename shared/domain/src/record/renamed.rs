@@ -2,6 +2,7 @@
 //! engagement that it comes from, which may be imported as well.
 
 use super::EngagementRecord;
+use crate::event::{Event, EventBody};
 use crate::{CallId, EventName};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -14,7 +15,10 @@ impl EngagementRecord {
     #[must_use]
     pub fn shared_until(&self) -> i64 {
         let forked = self.events.iter().rev().find(|event| event.name == EventName::EngagementForked);
-        forked.and_then(|event| event.data.get("at_turn")?.as_i64()).unwrap_or(0)
+        match forked.and_then(Event::body) {
+            Some(EventBody::EngagementForked(fork)) => fork.at_turn,
+            _ => 0,
+        }
     }
 
     /// Returns the calls of the turns that it shares.

@@ -9,9 +9,10 @@ use crate::agent::{Isolation, StateOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// A change as the audit shows it (RS-31).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct StateChange {
     /// The key.
     pub key: String,

@@ -396,7 +396,7 @@ fn tool_result(call: &ToolCall) -> Option<Value> {
     let (key, value) = match call.outcome.as_ref()? {
         _ if call.withheld => ("withheld", true.into()),
         ToolOutcome::Success { output } => ("result", output.clone()),
-        failed @ ToolOutcome::Error { .. } => ("error", failed.event_data()?),
+        failed @ ToolOutcome::Error { .. } => ("error", json!(failed.event_data()?)),
     };
     shown[key] = value;
     Some(shown)

@@ -6,17 +6,10 @@ use super::session::{Arg, Args, Row, Session, Write};
 use crate::sql::Text;
 use crate::{StoreError, damage};
 use serde::Serialize;
-use turnstone_domain::RawJson;
 
 /// A value as JSON text.
 pub(crate) fn as_json<T: Serialize + ?Sized>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value)
-        .map_err(|e| StoreError::Database { action: "encode a value", message: e.to_string() })
-}
-
-/// The same, to be put into another value.
-pub(super) fn as_raw<T: Serialize + ?Sized>(value: &T) -> Result<RawJson, StoreError> {
-    RawJson::written(value)
         .map_err(|e| StoreError::Database { action: "encode a value", message: e.to_string() })
 }
 

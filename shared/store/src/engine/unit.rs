@@ -27,19 +27,18 @@ use super::session::Session;
 use super::statement::{Writes, as_json, read, read_by};
 use crate::breakers::{BreakerKey, DETAIL};
 use crate::{ClaimRequest, JobKind, Ring, StoreError, sql};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{EventBody, Started};
 use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::job::FailedAttempt;
 use turnstone_domain::memory::Remember;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::{NewReview, ReviewState};
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
-use turnstone_domain::{
-    EventData, EventName, JobError, JobId, JobState, NewCheckpoint, NewChild, NewEvent, RawJson, Timestamp,
-};
+use turnstone_domain::{JobError, JobId, JobState, NewCheckpoint, NewChild, NewEvent, RawJson, Timestamp};
 
 /// Returns what a workflow needs to know of a job that has ended.
 fn ended(job: &JobRow) -> Option<Ended> {
@@ -218,10 +217,10 @@ impl Unit {
     pub(super) fn change_job(&mut self, seq: i64) -> Result<&mut JobRow, StoreError> {
         if let Some(job) = self.jobs.get_mut(&seq).filter(|job| job.has_unwritten_start()) {
             job.events = 0;
-            let data = json!({"attempt": job.attempt, "worker_id": job.worker_id});
+            let started = Started { attempt: job.attempt, worker_id: job.worker_id.clone() };
             let turn = job.position.as_ref().map_or(0, |position| position.turn);
             let at = job.claimed_at.unwrap_or(job.created_at);
-            self.event(seq, &NewEvent { name: EventName::JobStarted, turn, data: data.into(), at })?;
+            self.event(seq, &NewEvent::of(&EventBody::JobStarted(started), turn, at))?;
         }
         self.changed_jobs.insert(seq);
         self.jobs.get_mut(&seq).map(Box::as_mut).ok_or(StoreError::Inconsistent {
@@ -272,20 +271,14 @@ impl Unit {
     }
 
     /// Appends an event that is not a turn's own.
-    pub(super) fn note(
-        &mut self,
-        job_seq: i64,
-        name: EventName,
-        data: impl Into<EventData>,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
+    pub(super) fn note(&mut self, job_seq: i64, body: EventBody, at: Timestamp) -> Result<(), StoreError> {
         let turn =
             self.job(job_seq).and_then(|job| job.position.as_ref()).map_or(0, |position| position.turn);
-        if let Some(reported) = delegations::before_the_end(self, job_seq, name, at) {
+        if let Some(reported) = delegations::before_the_end(self, job_seq, body.name(), at) {
             // A stream says nothing after the end of its job.
             self.event(job_seq, &NewEvent { turn, ..reported })?;
         }
-        self.event(job_seq, &NewEvent { name, turn, data: data.into(), at })
+        self.event(job_seq, &NewEvent::of(&body, turn, at))
     }
 
     /// Appends a checkpoint; a complete turn counts in its engagement.

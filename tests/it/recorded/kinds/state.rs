@@ -4,28 +4,12 @@ use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, job_of, retry, with};
 use serde_json::{Value, json};
 use turnstone_tests::documents::ossa;
-use turnstone_tests::{Reply, model_server};
+use turnstone_tests::model_server::calls;
 
 recordings!(
     everywhere: [session_state],
     sqlite_first: [state_that_is_rolled_back],
 );
-
-/// Makes these calls turn by turn, and then answers.
-fn calls(turns: Vec<Vec<(&'static str, Value)>>) -> impl Fn(&Value) -> Reply + Send + Sync {
-    move |request| {
-        let done = model_server::outcomes(request);
-        let mut before = 0;
-        for turn in &turns {
-            if before == done {
-                let calls = turn.iter().map(|(name, arguments)| ((*name).to_owned(), arguments.clone()));
-                return Reply::Calls(calls.collect(), (12, 7));
-            }
-            before += turn.len();
-        }
-        Reply::text("done")
-    }
-}
 
 async fn session_state(ground: Ground) -> Value {
     let script = calls(vec![

@@ -3,8 +3,9 @@
 use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, job, job_of, retry, with};
 use serde_json::{Value, json};
+use turnstone_tests::Reply;
 use turnstone_tests::documents::ossa;
-use turnstone_tests::{Reply, model_server};
+pub use turnstone_tests::model_server::trip;
 
 recordings!(
     everywhere: [single_turn, several_turns],
@@ -19,15 +20,6 @@ recordings!(
         too_many_turns,
     ],
 );
-
-/// Searches twice, books once and then answers.
-pub fn trip(request: &Value) -> Reply {
-    match model_server::outcomes(request) {
-        n @ (0 | 1) => Reply::call("search", json!({"q": n})),
-        2 => Reply::call("book", json!({"seat": 1})),
-        _ => Reply::text("booked"),
-    }
-}
 
 async fn single_turn(ground: Ground) -> Value {
     let mut stage = ground.stage(|_| Reply::text("Hello, \"world\" – ☃")).await;

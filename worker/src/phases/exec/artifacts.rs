@@ -5,11 +5,11 @@ use super::tool_outcome::{Ending, Over};
 use crate::policy::{self, Act, Ruling};
 use crate::state::journal::Call;
 use crate::state::{Outbox, Stop, TurnHistory};
-use serde_json::json;
+use turnstone_domain::CallId;
 use turnstone_domain::artifact::{Artifact, NewArtifact};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{EventBody, File};
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{CallId, EventName};
 
 /// Returns the files of a call that may be kept. If one is refused, none is kept, and the outcome is a
 /// failure.
@@ -68,9 +68,14 @@ pub fn keep(outbox: &mut Outbox, call: &Call, over: &Over, files: Vec<NewArtifac
 pub fn put(outbox: &mut Outbox, call: &Call, files: Vec<NewArtifact>, publishes: bool) {
     for file in files {
         if publishes {
-            let data = json!({"artifact_id": file.id, "call_id": call.asked.call_id, "file": file.name,
-                "media_type": file.media_type, "sha256": file.digest, "bytes": file.bytes()});
-            outbox.event(EventName::ArtifactGenerated, data);
+            outbox.event(&EventBody::ArtifactGenerated(File {
+                artifact_id: file.id.to_string(),
+                call_id: call.asked.call_id.clone(),
+                file: Some(file.name.clone()),
+                media_type: Some(file.media_type.clone()),
+                sha256: Some(file.digest.clone()),
+                bytes: i64::try_from(file.bytes()).unwrap_or(i64::MAX),
+            }));
         }
         let at = outbox.position.turn;
         outbox.pending.artifacts.push((at, file));
@@ -87,9 +92,14 @@ pub async fn reveal(outbox: &mut Outbox, calls: &[CallId]) -> Result<(), Stop> {
     }
     let kept = outbox.claimed.deps.ledger.reads().artifacts_of(&outbox.claimed.engagement.id).await?;
     for artifact in kept.iter().filter(|artifact| calls.contains(&artifact.call_id)) {
-        let data = json!({"artifact_id": artifact.id, "call_id": artifact.call_id, "file": artifact.name,
-            "media_type": artifact.media_type, "sha256": artifact.digest, "bytes": artifact.bytes});
-        outbox.event(EventName::ArtifactGenerated, data);
+        outbox.event(&EventBody::ArtifactGenerated(File {
+            artifact_id: artifact.id.to_string(),
+            call_id: artifact.call_id.clone(),
+            file: Some(artifact.name.clone()),
+            media_type: Some(artifact.media_type.clone()),
+            sha256: Some(artifact.digest.clone()),
+            bytes: artifact.bytes,
+        }));
     }
     Ok(())
 }

@@ -3,11 +3,10 @@
 
 use super::send::Made;
 use crate::breakers::{Circuit, Success};
-use crate::phases::circuit;
+use crate::phases::circuit::{self, Service};
 use crate::state::journal::Call;
 use crate::state::tools::Callable;
 use crate::state::{Claimed, Outbox, Stop};
-use serde_json::json;
 use turnstone_domain::Timestamp;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::tool_call::ToolOutcome;
@@ -66,7 +65,7 @@ pub async fn count(
         circuit::not_made(outbox, &breaker, passage).await?;
         return Ok((false, None));
     }
-    Ok((circuit::failed(outbox, &breaker, json!({"tool": callable.capability.name})).await?, None))
+    Ok((circuit::failed(outbox, &breaker, Service::Tool(&callable.capability.name)).await?, None))
 }
 
 /// Reports successes to the store.

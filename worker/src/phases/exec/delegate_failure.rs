@@ -12,9 +12,10 @@ use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationState, OnFailure, RETRIES};
 use turnstone_domain::agent::errors::ErrorHandler;
 use turnstone_domain::error::{ErrorClass, FailureKind, Strategy};
+use turnstone_domain::event::EventBody;
 use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
-use turnstone_domain::{AgentDefinition, EventName};
+use turnstone_domain::AgentDefinition;
 use turnstone_store::Delegated;
 
 /// The next step after a failed delegate.
@@ -142,7 +143,7 @@ fn escalated(
         Some(ReviewState::Open) | None => {}
     }
     let data = error.event_data();
-    outbox.event(EventName::ErrorEscalated, data.clone());
+    outbox.event(&EventBody::ErrorEscalated(data.clone()));
     let Some(contact) = outbox.claimed.agent.errors.contact(ErrorClass::DelegationFailed) else {
         return Ok(false);
     };

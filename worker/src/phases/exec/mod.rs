@@ -50,18 +50,8 @@ use crate::flow;
 use crate::flow::run::Crew;
 use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
 use admission::MAX_CALLS;
-use serde::{Deserialize, Serialize};
+use turnstone_domain::checkpoint::ExecBody;
 use turnstone_domain::message::RequestedCall;
-use turnstone_domain::{CallId, Phase};
-
-const VERSION: i64 = 1;
-
-/// The result of EXEC; inputs and outcomes are rows of the journal.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct ExecBody {
-    /// The calls of the turn, in order.
-    pub calls: Vec<CallId>,
-}
 
 /// Runs EXEC: gives every call of the model's answer its outcome. After a crash or a park it runs again from its start, and
 /// skips the calls that have an outcome.
@@ -89,7 +79,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
             requested.into_iter().map(|call| call.call_id).collect()
         }
     };
-    outbox.complete_phase(Phase::Exec, VERSION, &ExecBody { calls })
+    outbox.complete_phase(&ExecBody { calls })
 }
 
 /// Runs the calls that have no outcome yet.

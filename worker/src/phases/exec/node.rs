@@ -8,9 +8,10 @@ use crate::policy::{self, Act, Ruling};
 use crate::state::journal::{self, Call};
 use crate::state::{Bodies, Outbox, Stop, TurnHistory};
 use std::sync::Arc;
+use serde::Deserialize as _;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::question::{AskedUser, Question};
+use turnstone_domain::question::{AskedUser, ClientCall, Question};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{CallId, JobError, Wait};
 use turnstone_specs::agent_spec::model::{NodeKind, Tool, ToolKind};
@@ -32,7 +33,8 @@ pub async fn run(
         NodeKind::InputMessageNode { .. } => wait_for_user(past, outbox, requested)?,
         NodeKind::AgentNode(_) if requested.name == ASK => wait_for_user(past, outbox, requested)?,
         NodeKind::ToolNode(tool) if matches!(tool.kind, ToolKind::ClientTool) => {
-            let arguments = requested.arguments["arguments"].clone();
+            let arguments =
+                ClientCall::deserialize(&requested.arguments).map(|call| call.arguments).unwrap_or_default();
             let requested = RequestedCall { name: tool.head.name.clone(), arguments, ..requested };
             let call = past.call(0, requested);
             bodies.outcome = Some(by_client(past, outbox, tool, call).await?);

@@ -11,6 +11,7 @@ use crate::state::journal::{self, Call};
 use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
 use crate::tool::identity::PeerRequest;
 use crate::tool::{RemoteQuestion, Tool};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -34,14 +35,29 @@ pub struct KnownRemoteCall {
     pub booked: i64,
 }
 
+/// The input of a note, as the journal keeps it: the handle of remote work, or a question to our user.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Note {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handle: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_keys: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<i64>,
+}
+
 /// Returns the state of the remote work for this call, from the journal.
 pub fn known(past: &TurnHistory, call: &RequestedCall) -> KnownRemoteCall {
     let mut known = KnownRemoteCall::default();
-    for note in notes(past, &call.call_id) {
-        if let Some(handle) = note.input.get("handle").filter(|_| note.name == call.name) {
-            known.handle = Some(handle.clone());
-        }
-        known.booked = known.booked.max(note.input["tokens"].as_i64().unwrap_or(0));
+    for row in notes(past, &call.call_id) {
+        let note = Note::deserialize(&row.input).unwrap_or_default();
+        known.handle = note.handle.filter(|_| row.name == call.name).or(known.handle);
+        known.booked = known.booked.max(note.tokens.unwrap_or(0));
     }
     known
 }
@@ -66,8 +82,8 @@ fn away(outbox: &mut Outbox, call: &CallId, tool: &Arc<dyn Tool>, step: AwayStep
 /// Notes that a remote agent works for a call now. The note is durable with the next barrier.
 pub fn begun(past: &mut TurnHistory, outbox: &mut Outbox, call: &Call, tool: &Arc<dyn Tool>, handle: &Value) {
     let requested = &call.asked;
-    let input = json!({"handle": handle});
-    let note = note(past, call, requested.name.clone(), input);
+    let input = Note { handle: Some(handle.clone()), ..Note::default() };
+    let note = note(past, call, requested.name.clone(), &input);
     let intent = note.intend(outbox.position.turn, true, false);
     let outcome = ToolOutcome::Success { output: Value::Null };
     let settled = journal::settled(&note, outcome.into(), false);
@@ -76,11 +92,11 @@ pub fn begun(past: &mut TurnHistory, outbox: &mut Outbox, call: &Call, tool: &Ar
 }
 
 /// Returns the next note about a call.
-fn note(past: &mut TurnHistory, call: &Call, name: String, input: Value) -> Call {
+fn note(past: &mut TurnHistory, call: &Call, name: String, input: &Note) -> Call {
     let id = &call.asked.call_id;
     let (number, call_id) = past.next_note(id);
     past.noted.push(call_id.clone());
-    let requested = RequestedCall { call_id, name, arguments: input };
+    let requested = RequestedCall { call_id, name, arguments: json!(input) };
     Call {
         asked: requested,
         position: PLACES * (call.position + 1) + number,
@@ -119,9 +135,14 @@ pub async fn ask(
     if let Err(stop) = policy::may(past, outbox, Act::Question(call.position, &prompt)).await {
         return stop;
     }
-    let input = json!({"request_keys": requested.question.request_keys(), "asked_by": call.asked.name,
-                       "question_id": requested.id, "tokens": tokens});
-    let note = note(past, call, question::TOOLS[0].to_owned(), input);
+    let input = Note {
+        handle: None,
+        request_keys: Some(requested.question.request_keys()),
+        asked_by: Some(call.asked.name.clone()),
+        question_id: Some(requested.id),
+        tokens: Some(tokens),
+    };
+    let note = note(past, call, question::TOOLS[0].to_owned(), &input);
     let intent = note.intend(outbox.position.turn, true, false);
     outbox.pending.tool_calls.push(intent);
     let (call_id, question, exposes) =
@@ -159,7 +180,7 @@ pub fn text(value: &Value) -> String {
 /// last.
 fn answers(past: &TurnHistory, call: &CallId) -> Vec<(String, Map<String, Value>)> {
     let answered = |row: &ToolCall| {
-        let id = row.input["question_id"].as_str()?.to_owned();
+        let id = Note::deserialize(&row.input).ok()?.question_id?;
         match &row.outcome {
             Some(ToolOutcome::Success { output: Value::Object(values) }) => Some((id, values.clone())),
             _ => None,

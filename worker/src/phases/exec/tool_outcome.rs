@@ -6,13 +6,14 @@ use crate::policy::{self, Act, Ruling};
 use crate::state::journal::{self, Call, CallResult};
 use crate::state::{Bodies, Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
+use turnstone_domain::JobError;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::{FailureKind, Strategy};
+use turnstone_domain::event::EventBody;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::ReviewState;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
-use turnstone_domain::{EventName, JobError};
 
 /// The end of a call.
 pub struct Over {
@@ -175,7 +176,7 @@ fn failed(call: &Call, outcome: &ToolOutcome) -> JobError {
 fn ask(past: &TurnHistory, outbox: &mut Outbox, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
     let Some(error) = outcome.as_error() else { return Ok(()) };
     let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.class()) else {
-        outbox.event(EventName::ErrorEscalated, error.event_data());
+        outbox.event(&EventBody::ErrorEscalated(error.event_data()));
         return Ok(());
     };
     let question = json!({"name": call.asked.name, "call_id": call.asked.call_id, "inputs": call.asked.arguments,
@@ -189,7 +190,7 @@ fn ask(past: &TurnHistory, outbox: &mut Outbox, call: &Call, outcome: &ToolOutco
             Err(failed(call, outcome).escalated(decided).into())
         }
         Some(ReviewState::Open) | None => {
-            outbox.event(EventName::ErrorEscalated, error.event_data());
+            outbox.event(&EventBody::ErrorEscalated(error.event_data()));
             Err(escalation::ask(past, outbox, topic, question, &contact))
         }
     }

@@ -2,8 +2,7 @@
 
 use crate::state::Outbox;
 use crate::state::journal::Call;
-use serde_json::{Value, json};
-use turnstone_domain::EventName;
+use turnstone_domain::event::{CallRetry, EventBody};
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome, Tried};
 
 /// The next try of a call.
@@ -18,22 +17,22 @@ pub enum NextTry {
 /// Journals a failed try of a call that continues, and publishes it. The row is `planned` again, because no request is in
 /// flight.
 pub fn record(outbox: &mut Outbox, call: &Call, failed: &ToolOutcome, duration_ms: i64, next: NextTry) {
-    let (tool, instead, facts) = match next {
-        NextTry::Again { retry, delay_ms, fallback } => {
-            (fallback, None, json!({"retry": retry, "delay_ms": delay_ms}))
-        }
-        NextTry::Instead(name) => (None, Some(name.clone()), json!({"instead": name})),
+    let (tool, instead, again) = match next {
+        NextTry::Again { retry, delay_ms, fallback } => (fallback, None, Some((retry, delay_ms))),
+        NextTry::Instead(name) => (None, Some(name), None),
     };
     if let ToolOutcome::Error { code, .. } = failed {
         let (code, at) = (code.clone(), outbox.claimed.deps.clock.now());
         let (call_id, tried) = (call.asked.call_id.clone(), Tried { code, duration_ms, at, instead: tool });
-        outbox.pending.tool_calls.push(ToolCallMove::Retry { call_id, tried, instead });
+        outbox.pending.tool_calls.push(ToolCallMove::Retry { call_id, tried, instead: instead.clone() });
     }
-    let mut data = failed.event_data().unwrap_or_default();
-    data["call_id"] = json!(call.asked.call_id);
-    data["name"] = json!(call.asked.name);
-    if let (Some(data), Value::Object(facts)) = (data.as_object_mut(), facts) {
-        data.extend(facts);
-    }
-    outbox.event(EventName::ToolRetrying, data);
+    let Some(failure) = failed.event_data() else { return };
+    outbox.event(&EventBody::ToolRetrying(CallRetry {
+        failure,
+        call_id: call.asked.call_id.clone(),
+        name: Some(call.asked.name.clone()),
+        retry: again.map(|(retry, _)| retry),
+        delay_ms: again.map(|(_, delay_ms)| delay_ms),
+        instead,
+    }));
 }

@@ -21,15 +21,15 @@ use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
 use crate::phases::circuit::report;
 use crate::state::{Claimed, Outbox, Secured, Stop, trace};
-use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
+use turnstone_domain::JobError;
 use turnstone_domain::agent::ModelRef;
 use turnstone_domain::budget;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{EventName, JobError};
+use turnstone_domain::event::{EventBody, ModelFailure};
 
 /// A request that is ready to be sent, and what its calls share.
 pub struct Prepared {
@@ -335,8 +335,9 @@ async fn give_back(outbox: &Outbox, pass: Option<&Pass>, error: &ModelError) -> 
 
 /// Records the event that this model did not answer; another one may.
 fn model_failed(outbox: &mut Outbox, wanted: &ModelRef, provider: &str, message: &str) {
-    let data = json!({"model": wanted.model, "provider": provider, "message": message});
-    outbox.event(EventName::ModelFailed, data);
+    let (model, provider) = (wanted.model.clone(), provider.to_owned());
+    let failure = ModelFailure { model, provider, message: Some(message.to_owned()) };
+    outbox.event(&EventBody::ModelFailed(failure));
 }
 
 fn unknown_provider(outbox: &mut Outbox, wanted: &ModelRef) -> JobError {

@@ -6,9 +6,8 @@
 
 use crate::breakers::{Circuit, Success};
 use crate::model::ModelError;
-use crate::phases::circuit;
+use crate::phases::circuit::{self, Service};
 use crate::state::{Claimed, Outbox, Stop};
-use serde_json::json;
 use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::ids::fraction;
@@ -82,8 +81,8 @@ impl<'m> Admission<'m> {
             let success = self.answered(&outbox.claimed);
             return circuit::report(outbox, success).await;
         }
-        let about = json!({"provider": self.provider, "model": self.model});
-        circuit::failed(outbox, &self.breaker, about).await?;
+        let service = Service::Model { provider: &self.provider, model: &self.model };
+        circuit::failed(outbox, &self.breaker, service).await?;
         Ok(())
     }
 }

@@ -29,30 +29,11 @@ use crate::state::bodies::InferBody;
 use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
 use ask::{Answered, Prepared};
 use reservation::Afforded;
-use serde::Serialize;
-use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::budget::{Amount, BudgetMove};
+use turnstone_domain::event::{ClampedUsage, EventBody, Inferred};
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::{CallId, EventName, Phase, Spent};
-
-const VERSION: i64 = 3;
-
-/// The data of `phase.completed` for INFER.
-#[derive(Serialize)]
-struct Facts<'a> {
-    model: &'a str,
-    provider: &'a str,
-    tokens_in: i64,
-    tokens_out: i64,
-    tokens_cached: i64,
-    tokens_reasoning: i64,
-    finish_reason: FinishReason,
-    budget_left: Option<i64>,
-    cost: Option<Amount>,
-    tool_calls: Vec<String>,
-    tool_calls_cut: Option<Vec<String>>,
-}
+use turnstone_domain::{CallId, Spent};
 
 /// Runs INFER: builds the request, calls models until one answers, and records the answer with its cost.
 ///
@@ -129,7 +110,7 @@ fn planned_node(bodies: &mut Bodies, outbox: &mut Outbox, planned: NodeAnswer) -
         shortage: None,
         node: Some(planned),
     };
-    outbox.complete_phase(Phase::Infer, VERSION, &body)?;
+    outbox.complete_phase(&body)?;
     outbox.spent(Spent::default());
     bodies.inferred = Some(Arc::new(body));
     Ok(())
@@ -170,7 +151,7 @@ fn record(
     let reported = answer.usage.map(|usage| usage.total());
     let used = afforded.book(answer.usage);
     if let Some(reported) = reported.filter(|reported| *reported != used) {
-        outbox.event(EventName::UsageClamped, json!({"reported": reported, "booked": used}));
+        outbox.event(&EventBody::UsageClamped(ClampedUsage { reported, booked: used }));
     }
     let booked = answer.usage.unwrap_or_default().within(used);
     let cost = afforded.cost(answer.usage.map(|_| booked));
@@ -199,9 +180,9 @@ fn record(
         shortage: afforded.shortage.clone(),
         node,
     };
-    let facts = Facts {
-        model: &body.model,
-        provider: &body.provider,
+    let facts = Inferred {
+        model: body.model.clone(),
+        provider: body.provider.clone(),
         tokens_in: body.tokens_in,
         tokens_out: body.tokens_out,
         tokens_cached: body.tokens_cached,
@@ -209,7 +190,7 @@ fn record(
         finish_reason: body.finish_reason,
         budget_left: outbox.budget.limit.map(|limit| limit - outbox.budget.settled - used),
         cost: (cost > 0).then_some(Amount(cost)),
-        tool_calls: tool_calls.iter().map(|call| call.name.clone()).collect(),
+        tool_calls: Some(tool_calls.iter().map(|call| call.name.clone()).collect()),
         tool_calls_cut: (!cut.is_empty()).then_some(cut),
     };
     outbox.position.model_used = Some(body.model.clone());
@@ -222,7 +203,7 @@ fn record(
     // A summary bought in this turn is a cost of this phase.
     let (summed_in, summed_out) = past.conversation.summed_up_for(outbox.position.turn);
     let tokens = (body.tokens_in + summed_in, body.tokens_out + summed_out);
-    outbox.complete_infer(VERSION, &body, tokens, &facts)?;
+    outbox.complete_infer(&body, tokens, &facts)?;
     outbox.spent(Spent { tokens_cached: body.tokens_cached, cost, model: Some(afforded.model.clone()) });
     bodies.inferred = Some(Arc::new(body));
     Ok(())

@@ -3,10 +3,10 @@
 
 use super::ask::Prepared;
 use crate::model::Usage;
-use crate::state::bodies::Shortage;
-use crate::state::stop::{budget_exceeded, unpriced};
+use crate::state::stop::{budget_exceeded, too_little, unpriced};
 use crate::state::{Outbox, Stop};
 use turnstone_domain::budget::{self, Allowance, BudgetMove, Charge, ChargeMove, Measure, Price};
+use turnstone_domain::checkpoint::Shortage;
 use turnstone_store::LedgerError;
 
 /// Attempts to fit a call into a budget, because other jobs may use it between two of them.
@@ -131,6 +131,7 @@ pub async fn reserve(outbox: &mut Outbox, prepared: &mut Prepared, model: String
         }
     }
     let left = outbox.budget.left().unwrap_or_default();
-    let error = shortage.map_or_else(|| budget_exceeded(left, fitting.reserve), |shortage| shortage.error());
+    let error =
+        shortage.map_or_else(|| budget_exceeded(left, fitting.reserve), |shortage| too_little(&shortage));
     Err(error.into())
 }

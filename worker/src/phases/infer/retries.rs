@@ -7,11 +7,11 @@
 use super::ask::{Answered, Prepared, ask as ask_once};
 use crate::flow::run::FlowRun;
 use crate::state::{Claimed, Outbox, Stop};
-use serde_json::json;
 use std::time::Duration;
 use turnstone_domain::agent::AgentFormat;
+use turnstone_domain::JobError;
 use turnstone_domain::error::{ErrorClass, Strategy};
-use turnstone_domain::{EventName, JobError};
+use turnstone_domain::event::{EventBody, ModelRetry};
 
 /// The longest delay within a turn that a document may demand, in milliseconds.
 const LONGEST_WAIT_MS: u64 = 60_000;
@@ -47,10 +47,8 @@ pub async fn ask(
             *left -= pause;
         }
         tries += 1;
-        let mut data = error.event_data();
-        data["retry"] = tries.into();
-        data["delay_ms"] = json!(wait_ms);
-        outbox.event(EventName::ModelRetrying, data);
+        let retry = ModelRetry { failure: error.event_data(), retry: tries, delay_ms: wait_ms };
+        outbox.event(&EventBody::ModelRetrying(retry));
         outbox.pause(pause).await?;
     }
 }

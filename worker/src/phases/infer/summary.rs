@@ -12,12 +12,12 @@ use crate::model::ModelRequest;
 use crate::state::conversation::Overflow;
 use crate::state::conversation::line;
 use crate::state::{Claimed, Outbox, Stop, TurnHistory};
-use serde_json::json;
+use turnstone_domain::JobError;
 use std::sync::Arc;
 use turnstone_domain::agent::ToolChoice;
 use turnstone_domain::budget::BudgetMove;
+use turnstone_domain::event::{self, EventBody};
 use turnstone_domain::message::{Message, Role, Summary};
-use turnstone_domain::{EventName, JobError};
 
 /// The most tokens of a summary.
 const MOST_TOKENS: i64 = 1024;
@@ -73,9 +73,8 @@ async fn buy(
     outbox.paid_before = outbox.paid_before.saturating_add(cost);
     let blocked = outbox.screen_answer(&mut answer);
     let tokens_out = used - tokens_in;
-    let facts = json!({"messages": messages, "model": answer.model, "provider": provider,
-                       "tokens_in": tokens_in, "tokens_out": tokens_out});
-    outbox.event(EventName::HistorySummarized, facts);
+    let summary = event::Summary { messages, model: answer.model.clone(), provider, tokens_in, tokens_out };
+    outbox.event(&EventBody::HistorySummarized(summary));
     let text = answer.content.unwrap_or_default();
     Ok(Bought { text, tokens_in, tokens_out, receipt, blocked })
 }

@@ -6,7 +6,8 @@
 
 use crate::state::{Outbox, Stop, TurnHistory};
 use std::collections::BTreeSet;
-use turnstone_domain::{EventName, memory};
+use turnstone_domain::event::{EventBody, Recalled};
+use turnstone_domain::memory;
 
 /// Recalls messages of earlier engagements, when this one begins. From then on they are among its messages:
 /// no other engagement is read again, neither after a crash nor for a fork.
@@ -27,8 +28,8 @@ pub async fn recall(past: &mut TurnHistory, outbox: &mut Outbox) -> Result<(), S
     }
     let engagements: BTreeSet<_> =
         said.iter().filter_map(|message| message.recalled_from.as_ref().map(|id| id.as_str())).collect();
-    let data = serde_json::json!({"engagements": engagements.len(), "messages": said.len()});
-    outbox.event(EventName::MemoryRecalled, data);
+    let recalled = Recalled { engagements: engagements.len(), messages: said.len() };
+    outbox.event(&EventBody::MemoryRecalled(recalled));
     for message in said {
         past.say_before(outbox, message);
     }

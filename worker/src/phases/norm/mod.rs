@@ -8,18 +8,9 @@ pub use input::{IMAGE_TYPES, MOST_IMAGE_CHARS};
 use crate::flow;
 use crate::policy::{self, Act};
 use crate::state::{Claimed, Outbox, Stop, TurnHistory};
-use serde::{Deserialize, Serialize};
+use turnstone_domain::checkpoint::NormBody;
 use turnstone_domain::message::{Message, Metadata, Source};
-use turnstone_domain::{JobError, Phase, Spent};
-
-const VERSION: i64 = 1;
-
-/// The result of NORM; the messages themselves are rows of their own.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct NormBody {
-    /// The number of messages in the input.
-    pub messages: usize,
-}
+use turnstone_domain::{JobError, Spent};
 
 /// Runs NORM: the job's first turn takes its input, later ones have none. Messages recalled from earlier
 /// engagements precede the first input of an engagement (OAS-51).
@@ -35,7 +26,7 @@ pub async fn run(past: &mut TurnHistory, outbox: &mut Outbox) -> Result<(), Stop
         _ if is_node => 0,
         _ => take_inputs(past, outbox, takes_input).await?,
     };
-    outbox.complete_phase(Phase::Norm, VERSION, &NormBody { messages })?;
+    outbox.complete_phase(&NormBody { messages })?;
     outbox.spent(Spent::default());
     Ok(())
 }

@@ -14,9 +14,8 @@ use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::Target;
 use turnstone_domain::agent::{Capability, ToolChoice};
-use turnstone_domain::{EventName, Phase, digest};
-
-const VERSION: i64 = 3;
+use turnstone_domain::event::{EventBody, MissingTool};
+use turnstone_domain::{Phase, digest};
 
 /// Runs RESOL: finds every tool that the agent declares, one per capability (RS-11). A tool that is
 /// unavailable, or whose schema is invalid (RS-13), is omitted with a warning, and the turn continues without
@@ -32,7 +31,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         true => Default::default(),
         false => Box::pin(find(past, outbox, flow.as_deref())).await?,
     };
-    outbox.complete_phase(Phase::Resol, VERSION, &body)?;
+    outbox.complete_phase(&body)?;
     bodies.resolved = Some(Arc::new(body));
     bodies.bindings = Some(Arc::new(bindings));
     Ok(())
@@ -83,9 +82,13 @@ async fn find(
         keep(capability.name, found, &mut body, &mut bindings);
     }
     for (name, message) in &body.unavailable {
-        outbox.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
+        outbox.event(&missing(name, message));
     }
     Ok((body, bindings))
+}
+
+fn missing(name: &str, message: &str) -> EventBody {
+    EventBody::ToolUnavailable(MissingTool { name: Some(name.to_owned()), message: Some(message.to_owned()) })
 }
 
 /// Compiles the schema of the answer. An unusable schema is refused when there is an answer.
@@ -169,7 +172,7 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
         match found {
             Ok(bound) => bindings.insert(name.clone(), bound),
             Err(message) => {
-                outbox.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
+                outbox.event(&missing(name, &message));
             }
         }
     }

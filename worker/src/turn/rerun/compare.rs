@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use turnstone_domain::checkpoint::NormBody;
 use turnstone_domain::message::{Message, Role, StoredMessage};
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::{Checkpoint, Phase};
@@ -91,10 +92,9 @@ impl<'a> Recorded<'a> {
 
     /// Returns the messages between the inputs and the answer of a turn, from neither model nor agent.
     pub(super) fn said_from_outside(&self, turn: i64) -> Vec<Message> {
-        let norm = self.phases(turn).into_iter().find(|done| done.phase == Phase::Norm);
-        let inputs = norm.and_then(|done| done.body.get("messages")?.as_u64()).unwrap_or(0);
+        let norm = self.phases(turn).iter().find_map(Checkpoint::read::<NormBody>);
         self.messages(turn)
-            .skip(usize::try_from(inputs).unwrap_or(usize::MAX))
+            .skip(norm.map_or(0, |norm| norm.messages))
             .take_while(|stored| stored.message.role != Role::Assistant)
             .filter(|stored| stored.message.summary.is_none())
             .map(|stored| stored.message.clone())

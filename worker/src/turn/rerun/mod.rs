@@ -17,12 +17,13 @@ use crate::turn::begin;
 use crate::{Deps, WorkerOptions, phases};
 use compare::Recorded;
 pub use compare::{Difference, Rerun};
-use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::Identity;
 use turnstone_domain::budget::{Budget, OnExceed};
+use turnstone_domain::checkpoint::{EmitBody, InferBody, InitBody};
 use turnstone_domain::engagement::Engagement;
+use turnstone_domain::event::{Event, EventBody};
 use turnstone_domain::fork::{self, ForkChanges, ForkPoint, Origin, RecordedCall, RecordedCheck};
 use turnstone_domain::ids::IdForm;
 use turnstone_domain::memory::BEFORE;
@@ -189,8 +190,14 @@ impl Run<'_> {
     /// Runs one phase, and compares its checkpoint.
     async fn phase(&mut self, turn: &mut Turn, recorded: &Checkpoint) -> Result<(), Difference> {
         let (number, phase) = (recorded.turn, recorded.phase);
-        let text = |name: &str| recorded.body.get(name).and_then(Value::as_str).unwrap_or_default();
-        turn.outbox.claimed.deps = deps(&self.world, text("instance_id"), text("provider"));
+        let (init, emit) = (recorded.read::<InitBody>(), recorded.read::<EmitBody>());
+        let instance = init.map(|init| init.instance_id).or_else(|| emit.map(|emit| emit.instance_id));
+        let provider = recorded.read::<InferBody>().map(|infer| infer.provider);
+        turn.outbox.claimed.deps = deps(
+            &self.world,
+            instance.as_deref().unwrap_or_default(),
+            provider.as_deref().unwrap_or_default(),
+        );
         self.world.enter(self.record, recorded);
         turn.outbox.enter_phase();
         let ran = match phase {
@@ -229,7 +236,7 @@ impl Run<'_> {
     /// Returns true if this engagement was forked from another one that began the turn.
     fn inherited(&self, turn: i64) -> bool {
         let forked = self.record.events.iter().find(|event| event.name == EventName::EngagementForked);
-        forked.and_then(|event| event.data["at_turn"].as_i64()).is_some_and(|at| turn <= at)
+        matches!(forked.and_then(Event::body), Some(EventBody::EngagementForked(fork)) if turn <= fork.at_turn)
     }
 
     /// Returns the position after a complete turn, when the record has the same verdict.

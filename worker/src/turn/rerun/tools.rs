@@ -3,7 +3,6 @@
 use crate::state::Claimed;
 use crate::state::tools::{Bindings, ResolBody, ResolvedTool};
 use crate::tool::uncalled::Uncalled;
-use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +16,7 @@ pub(super) fn found(
     record: &EngagementRecord,
     recorded: &Checkpoint,
 ) -> Option<(ResolBody, Bindings)> {
-    let body = ResolBody::deserialize(&recorded.body).ok()?;
+    let body = recorded.read::<ResolBody>()?;
     let mut bindings = Bindings::default();
     for resolved in body.resolved.iter().filter(|tool| claimed.delegate(&tool.name).is_none()) {
         bindings.insert_recorded(&claimed.agent, resolved.clone(), Arc::new(tool(record, resolved)));

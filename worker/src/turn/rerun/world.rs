@@ -2,12 +2,12 @@
 
 use crate::model::{AskedCall, FinishReason, Model, ModelAnswer, ModelError, ModelRequest, Usage};
 use async_trait::async_trait;
-use serde::Deserialize;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::{Budget, BudgetMove};
+use turnstone_domain::checkpoint::{InferBody, InitBody, PersistBody, Transaction};
 use turnstone_domain::fork::{ForkPoint, state_at};
 use turnstone_domain::memory::Exchange;
 use turnstone_domain::message::{Message, Role};
@@ -71,20 +71,26 @@ impl World {
     /// Prepares the world's answers for a recorded phase that runs next.
     pub(super) fn enter(&self, record: &EngagementRecord, recorded: &Checkpoint) {
         let mut inner = self.inner();
-        let text = |name: &str| recorded.body.get(name).and_then(Value::as_str).map(str::to_owned);
-        let began = recorded.body.get("started_at").and_then(Value::as_i64).map(Timestamp);
-        inner.now = began.unwrap_or(recorded.at);
+        inner.now = recorded.at;
         inner.ids.clear();
         match recorded.phase {
-            Phase::Init => inner.ids.extend(text("interaction_id")),
+            Phase::Init => {
+                if let Some(init) = recorded.read::<InitBody>() {
+                    inner.now = init.started_at;
+                    inner.ids.push_back(init.interaction_id);
+                }
+            }
             Phase::Persist => {
-                inner.ids.extend(text("transaction_id"));
-                inner.conflict = text("status").as_deref() == Some("rolled_back");
+                let persisted = recorded.read::<PersistBody>();
+                inner.conflict =
+                    persisted.as_ref().is_some_and(|persisted| persisted.status == Transaction::RolledBack);
+                inner.ids.extend(persisted.map(|persisted| persisted.transaction_id));
             }
             Phase::Infer => {
                 inner.answers.clear();
+                let Some(infer) = recorded.read::<InferBody>() else { return };
                 for stored in record.messages.iter().filter(|stored| stored.turn == recorded.turn) {
-                    inner.answers.extend(answer(&stored.message, recorded));
+                    inner.answers.extend(answer(&stored.message, &infer));
                     if stored.message.role == Role::Assistant {
                         inner.ids.extend(stored.message.tool_calls.iter().map(|call| call.call_id.0.clone()));
                     }
@@ -142,10 +148,8 @@ fn commit_to(state: &mut StateSnapshot, commit: StateCommit) {
 
 /// Returns the model's answer from the message that holds it: the answer of a turn, or a summary that was
 /// made in it.
-fn answer(message: &Message, infer: &Checkpoint) -> Option<ModelAnswer> {
-    let body = &infer.body;
-    let number = |name: &str| body.get(name).and_then(Value::as_i64).unwrap_or_default();
-    let model = body.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
+fn answer(message: &Message, infer: &InferBody) -> Option<ModelAnswer> {
+    let model = infer.model.clone();
     if let Some(summary) = message.summary {
         let (input, output) = (summary.tokens_in, summary.tokens_out);
         return Some(ModelAnswer {
@@ -164,15 +168,12 @@ fn answer(message: &Message, infer: &Checkpoint) -> Option<ModelAnswer> {
     (message.role == Role::Assistant).then(|| ModelAnswer {
         content: Some(message.content.clone()),
         tool_calls: requested.collect(),
-        finish_reason: body
-            .get("finish_reason")
-            .and_then(|reason| FinishReason::deserialize(reason).ok())
-            .unwrap_or(FinishReason::Stop),
+        finish_reason: infer.finish_reason,
         usage: Some(Usage {
-            input: number("tokens_in"),
-            cached_input: number("tokens_cached"),
-            output: number("tokens_out"),
-            reasoning: number("tokens_reasoning"),
+            input: infer.tokens_in,
+            cached_input: infer.tokens_cached,
+            output: infer.tokens_out,
+            reasoning: infer.tokens_reasoning,
         }),
         model,
         response_id: None,

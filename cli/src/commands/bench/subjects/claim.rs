@@ -2,10 +2,11 @@
 
 use crate::commands::bench::Bench;
 use crate::commands::bench::figures::{Figure, Series, Unit};
-use crate::commands::bench::load::{self, QUEUE};
+use crate::commands::bench::load;
 use crate::commands::bench::place::Ground;
 use futures::future::try_join_all;
 use std::time::{Duration, Instant};
+use turnstone_benches::jobs::{self, QUEUE};
 use turnstone_domain::{Settlement, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, JobKind};
 
@@ -63,7 +64,7 @@ pub async fn with_backlog(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         let disk = bench.place.disk().await?.fdatasync_per_s;
         let without = rate(bench, 1, batch, jobs).await?;
         let ground = bench.place.open().await?;
-        load::enqueue(&ground, BACKLOG, load::plain).await?;
+        load::enqueue(&ground, BACKLOG, jobs::plain).await?;
         let with = drain(&ground, 1, batch).await?;
         series.beside(with, without, disk);
     }
@@ -73,7 +74,7 @@ pub async fn with_backlog(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
 
 async fn rate(bench: &Bench, workers: usize, batch: usize, jobs: usize) -> anyhow::Result<f64> {
     let ground = bench.place.open().await?;
-    let ids = load::enqueue(&ground, jobs, load::plain).await?;
+    let ids = load::enqueue(&ground, jobs, jobs::plain).await?;
     let rate = drain(&ground, workers, batch).await?;
     load::clear(&ground, &ids).await?;
     Ok(rate)

@@ -5,6 +5,7 @@ use crate::commands::bench::figures::{Figure, Series, Unit};
 use crate::commands::bench::load;
 use futures::future::try_join_all;
 use std::time::{Duration, Instant};
+use turnstone_benches::jobs;
 use turnstone_domain::{JobId, NewJob};
 
 /// How long jobs are enqueued for one figure.
@@ -35,15 +36,15 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     for round in 1..=bench.rounds {
         bench.announce("enqueue", round);
         let disk = bench.place.disk().await?.fdatasync_per_s;
-        let naive = rate(bench, 1, 1, load::plain).await?;
+        let naive = rate(bench, 1, 1, jobs::plain).await?;
         alone.round(naive, disk);
         for (series, clients) in several.iter_mut().zip(&clients) {
-            series.beside(rate(bench, *clients, 1, load::plain).await?, naive, disk);
+            series.beside(rate(bench, *clients, 1, jobs::plain).await?, naive, disk);
         }
         for (series, (clients, batch)) in batches.iter_mut().zip(BATCHES) {
-            series.beside(rate(bench, *clients, *batch, load::plain).await?, naive, disk);
+            series.beside(rate(bench, *clients, *batch, jobs::plain).await?, naive, disk);
         }
-        agents.beside(rate(bench, 1, AGENT_BATCH, load::agent).await?, naive, disk);
+        agents.beside(rate(bench, 1, AGENT_BATCH, jobs::agent).await?, naive, disk);
     }
     let all = std::iter::once(&alone).chain(&several).chain(&batches).chain([&agents]);
     let mut figures: Vec<Figure> = all.map(Series::figure).collect();

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use anyhow::Context as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use turnstone_benches::jobs;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{Capability, Limits};
 use turnstone_worker::tool::Toolbox;
@@ -60,10 +61,10 @@ async fn durations(bench: &Bench) -> anyhow::Result<Vec<f64>> {
 }
 
 fn job() -> turnstone_domain::NewJob {
-    load::of(AgentDefinition {
+    jobs::of(AgentDefinition {
         capabilities: vec![Capability::named(Idle::NAME)],
         limits: Limits { max_turns: 2000, ..Limits::default() },
-        ..load::model()
+        ..jobs::model()
     })
 }
 

@@ -8,6 +8,7 @@ use crate::commands::bench::rig::Rig;
 use crate::failure::Failure;
 use anyhow::Context as _;
 use std::time::Duration;
+use turnstone_benches::jobs;
 use turnstone_benches::machine::resident_kb;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::Capability;
@@ -71,7 +72,7 @@ async fn elsewhere(bench: &Bench, waiting: usize, messages: usize) -> anyhow::Re
 async fn per_turn(bench: &Bench, waiting: usize, messages: usize) -> anyhow::Result<f64> {
     let ground = bench.place.open().await?;
     let warm = Rig::new(waiting, NoopModel::default()).start(&ground);
-    load::enqueue(&ground, BEFORE, load::agent).await?;
+    load::enqueue(&ground, BEFORE, jobs::agent).await?;
     tokio::time::timeout(PATIENCE, warm.tally.until_settled(BEFORE as u64))
         .await
         .context("the turns did not end")?;
@@ -80,7 +81,7 @@ async fn per_turn(bench: &Bench, waiting: usize, messages: usize) -> anyhow::Res
     let (model, mut reached) = Patient::new(messages);
     let mut toolbox = Toolbox::default();
     toolbox.insert(std::sync::Arc::new(Idle::new())).map_err(Failure::failed)?;
-    let ids = load::enqueue(&ground, waiting, || load::of(with_tool())).await?;
+    let ids = load::enqueue(&ground, waiting, || jobs::of(with_tool())).await?;
     let before = resident().await?;
     let running = Rig { toolbox, ..Rig::new(waiting, model) }.start(&ground);
     let all = reached.wait_for(|reached| *reached >= waiting);
@@ -93,7 +94,7 @@ async fn per_turn(bench: &Bench, waiting: usize, messages: usize) -> anyhow::Res
 }
 
 fn with_tool() -> AgentDefinition {
-    AgentDefinition { capabilities: vec![Capability::named(Idle::NAME)], ..load::model() }
+    AgentDefinition { capabilities: vec![Capability::named(Idle::NAME)], ..jobs::model() }
 }
 
 async fn resident() -> anyhow::Result<f64> {

@@ -2,7 +2,6 @@
 
 use crate::commands::bench::Bench;
 use crate::commands::bench::figures::{Figure, Series, Unit};
-use crate::commands::bench::load;
 use crate::commands::bench::rig::Rig;
 use anyhow::Context as _;
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use turnstone_benches::disk::percentile;
+use turnstone_benches::jobs;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Ids, JobId};
 use turnstone_worker::model::NoopModel;
@@ -94,7 +94,7 @@ async fn loaded_round(bench: &Bench) -> anyhow::Result<Vec<f64>> {
         let due = every.tick().await.into_std();
         let intake = ground.store.intake.clone();
         pushing.spawn(async move {
-            let job = load::agent();
+            let job = jobs::agent();
             let id = job.id.clone();
             intake.push(vec![job]).await.map(|_| (id, due))
         });
@@ -118,7 +118,7 @@ async fn round_of(bench: &Bench) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let (mut starts, mut pushes) = (Vec::with_capacity(JOBS), Vec::with_capacity(JOBS));
     // The first jobs find cold caches and are not counted.
     for job in 0..JOBS + 20 {
-        let new = load::agent();
+        let new = jobs::agent();
         let began = Instant::now();
         ground.store.intake.push(vec![new]).await?;
         let pushed = began.elapsed();

@@ -8,6 +8,7 @@ use crate::commands::bench::rig::Rig;
 use anyhow::Context as _;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use turnstone_benches::jobs;
 use turnstone_benches::machine::processor_ms;
 use turnstone_worker::model::NoopModel;
 
@@ -125,7 +126,7 @@ impl Database {
 async fn rate(bench: &Bench, at_once: usize, naive: bool) -> anyhow::Result<Rate> {
     let ground = bench.place.open().await?;
     let jobs = if naive { 200 + 4 * at_once } else { 2000 + 64 * at_once };
-    let ids = load::enqueue(&ground, jobs, load::agent).await?;
+    let ids = load::enqueue(&ground, jobs, jobs::agent).await?;
     let rig = Rig { naive, ..Rig::new(at_once, NoopModel::default()) };
     let ground = bench.place.reconnect(ground).await?;
     let spent = bench.place.spending().await?;
@@ -154,7 +155,7 @@ async fn lone(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let mut naive = Series::new("the same with a commit for each phase", Unit::Count("waits"));
     for (series, naive) in [(&mut ours, false), (&mut naive, true)] {
         let ground = bench.place.open().await?;
-        let ids = load::enqueue(&ground, 1, load::agent).await?;
+        let ids = load::enqueue(&ground, 1, jobs::agent).await?;
         let running = Rig { naive, ..Rig::new(1, NoopModel::default()) }.start(&ground);
         tokio::time::timeout(LASTS, running.tally.until_settled(1)).await.context("the turn did not end")?;
         series.in_memory(running.tally.waits.load(Ordering::Relaxed) as f64);

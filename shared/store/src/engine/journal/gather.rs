@@ -4,10 +4,10 @@ use super::super::rows::JournalRow;
 use super::super::statement::{Writes, as_json};
 use super::entries::{Done, Happened, JournalEntry, Said};
 use crate::StoreError;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;
 use std::mem::take;
+use turnstone_domain::event::EventBody;
 use turnstone_domain::message::Message;
 use turnstone_domain::{EventData, EventName, NewCheckpoint, NewEvent, PhaseCompleted, RawJson, Timestamp};
 
@@ -122,8 +122,8 @@ impl Journal {
     }
 
     /// Adds an event that is a stream of its own, and about no job.
-    pub(in super::super) fn lone(&mut self, stream: i64, name: EventName, data: Value, at: Timestamp) {
-        self.event(stream, 1, stream, &NewEvent { name, turn: 0, data: data.into(), at });
+    pub(in super::super) fn lone(&mut self, stream: i64, body: &EventBody, at: Timestamp) {
+        self.event(stream, 1, stream, &NewEvent::of(body, 0, at));
     }
 
     /// Adds a checkpoint to a stream that has `events` so far.

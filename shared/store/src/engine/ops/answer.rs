@@ -6,11 +6,12 @@ use super::super::session::{Args, Session};
 use super::super::statement::read;
 use super::super::unit::Unit;
 use crate::{AnswerOutcome, NewAnswer, Ring, StoreError, sql};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use turnstone_domain::JobState;
+use turnstone_domain::event::{EventBody, Reason, UserReply};
 use turnstone_domain::question::{Question, is_one};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
-use turnstone_domain::{EventName, JobState};
 
 /// Answers the question that a job waits with. One answer counts; the same once more changes nothing and is no mistake. An
 /// answer is for the question that it names, and never for the one that is asked by then.
@@ -60,12 +61,13 @@ pub(in super::super) async fn apply(
         position.asks = None;
     }
     job.step(Trigger::Activate, answer.at)?;
-    let mut data = json!({"call_id": call_id, "keys": keys, "by": answer.by});
-    if let Some(message) = &answer.message {
-        data["message_id"] = message.as_str().into();
-    }
-    unit.note(seq, EventName::InputReceived, data, answer.at)?;
-    unit.note(seq, EventName::JobAvailable, json!({"reason": "input"}), answer.at)?;
+    let (by, message_id) = (answer.by.clone(), answer.message.clone());
+    unit.note(
+        seq,
+        EventBody::InputReceived(UserReply { call_id: call_id.clone(), keys, by, message_id }),
+        answer.at,
+    )?;
+    unit.note(seq, EventBody::JobAvailable(Reason::of("input")), answer.at)?;
     unit.rings.push(Ring::Available);
     unit.flush(session).await?;
     if let Some(key) = &answer.key {

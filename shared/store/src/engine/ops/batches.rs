@@ -8,8 +8,8 @@ use super::super::statement::{Writes, read, read_readable};
 use super::super::unit::Unit;
 use super::push;
 use crate::{Ring, StoreError, sql};
-use serde_json::{Map, Value, json};
-use turnstone_domain::{EventName, JobState, Timestamp};
+use turnstone_domain::event::{BatchOutcome, EventBody};
+use turnstone_domain::{JobState, Timestamp};
 
 /// Closes the batch of a tag; returns false when no job has it.
 pub(in super::super) async fn close(
@@ -44,7 +44,7 @@ pub(in super::super) async fn end(
     for (tag, tenant) in &ended {
         let number = push::number(session).await?;
         let (mut journal, mut writes) = (Journal::default(), Writes::default());
-        journal.lone(number, EventName::BatchEnded, outcome(session, tag, tenant).await?, now);
+        journal.lone(number, &EventBody::BatchEnded(outcome(session, tag, tenant).await?), now);
         journal.flush(&mut writes)?;
         writes.run(session).await?;
         let values = [tag.as_str().into(), tenant.as_str().into(), number.into(), now.0.into()];
@@ -55,17 +55,17 @@ pub(in super::super) async fn end(
 }
 
 /// Returns the data of the event: how many jobs ended in each state.
-async fn outcome(session: &mut Session, tag: &str, tenant: &str) -> Result<Value, StoreError> {
+async fn outcome(session: &mut Session, tag: &str, tenant: &str) -> Result<BatchOutcome, StoreError> {
     let decode = |row: &Row| Ok((get::<JobState>(row, "state")?, get::<i64>(row, "jobs")?));
     let (action, values) = ("count jobs of a batch", of_closed(tag, tenant));
     let states = read(session, action, &sql::SELECT_BATCH_STATES, &values, decode).await?;
     let of = |state: JobState| states.iter().find(|(found, _)| *found == state).map_or(0, |(_, jobs)| *jobs);
-    let mut data = Map::new();
-    data.insert("subject".to_owned(), tag.into());
-    data.insert("tag".to_owned(), tag.into());
-    data.insert("jobs".to_owned(), json!(states.iter().map(|(_, jobs)| jobs).sum::<i64>()));
-    for state in [JobState::Completed, JobState::Discarded, JobState::Cancelled] {
-        data.insert(state.as_str().to_owned(), of(state).into());
-    }
-    Ok(Value::Object(data))
+    Ok(BatchOutcome {
+        subject: tag.to_owned(),
+        tag: tag.to_owned(),
+        jobs: states.iter().map(|(_, jobs)| jobs).sum(),
+        completed: of(JobState::Completed),
+        discarded: of(JobState::Discarded),
+        cancelled: of(JobState::Cancelled),
+    })
 }

@@ -7,11 +7,11 @@ use super::super::statement::{as_json, execute, read, read_by};
 use super::super::unit::Unit;
 use crate::breakers::{BreakerKey, BreakerStep, Stepped, Trouble};
 use crate::{Ring, StoreError, sql};
-use serde_json::json;
 use turnstone_domain::agent::errors::Breaker;
 use turnstone_domain::breaker::{BreakerState, Passage};
+use turnstone_domain::event::{EventBody, Reason};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobState, Timestamp};
+use turnstone_domain::{JobState, Timestamp};
 
 /// The most jobs that one transaction of a step releases; the scheduler releases the others.
 const AT_ONCE: usize = 200;
@@ -209,7 +209,7 @@ async fn release(
     own.take_in(session, still.into_iter().map(|(job, _)| job).collect()).await?;
     for seq in &released {
         own.change_job(*seq)?.step(Trigger::RetryDue, now)?;
-        own.note(*seq, EventName::JobAvailable, json!({"reason": "breaker"}), now)?;
+        own.note(*seq, EventBody::JobAvailable(Reason::of("breaker")), now)?;
         own.rings.push(Ring::Available);
     }
     own.flush(session).await?;

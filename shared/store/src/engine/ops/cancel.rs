@@ -6,9 +6,9 @@ use super::super::statement::read_by;
 use super::super::unit::Unit;
 use super::{delegations, reviews};
 use crate::{CancelOutcome, Ring, StoreError, sql};
-use serde_json::json;
+use turnstone_domain::event::{Ended, EventBody};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobId, JobState, Timestamp};
+use turnstone_domain::{JobId, JobState, Timestamp};
 
 /// Cancels a job. An active one loses its lease, and its worker is notified. Its delegates end with it.
 pub(in super::super) async fn apply(
@@ -61,7 +61,7 @@ pub(in super::super) async fn end(
     unit.give_back(seq)?;
     let token = unit.change_job(seq)?.lease_token.take();
     unit.change_job(seq)?.step(Trigger::Cancel, at)?;
-    unit.note(seq, EventName::JobCancelled, json!({"previous_state": previous}), at)?;
+    unit.note(seq, EventBody::JobCancelled(Ended { previous_state: previous }), at)?;
     unit.rings.extend(token.map(Ring::Revoked));
     Ok(())
 }

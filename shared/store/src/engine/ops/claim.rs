@@ -23,15 +23,15 @@ use broken::Broken;
 use keys::{KeyedLimits, Passage};
 use line::{Line, Stop};
 use past::Done;
-use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tenants::Tenants;
 use turnstone_domain::budget::AppliedBudget;
+use turnstone_domain::event::{EventBody, Started};
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{AgentDefinition, EventName, Ids, Lease};
+use turnstone_domain::{AgentDefinition, Ids, Lease};
 
 /// Jobs that are looked at in search of one that can be read.
 const MOST_LOOKED_AT: usize = 4096;
@@ -484,8 +484,8 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
         unit.change_job(seq)?.events = 1;
         return Ok(());
     }
-    let data = json!({"attempt": unit.job(seq).map(|job| job.attempt), "worker_id": worker});
-    unit.note(seq, EventName::JobStarted, data, request.now)
+    let started = Started { attempt: unit.job(seq).map_or(0, |job| job.attempt), worker_id: worker.clone() };
+    unit.note(seq, EventBody::JobStarted(started), request.now)
 }
 
 fn claimed(

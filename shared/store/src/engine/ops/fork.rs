@@ -12,14 +12,15 @@ use super::control::copy::{self, Beginning, Past, copy_beginning};
 use super::push;
 use crate::{ForkRefusal, NewFork};
 use crate::{Ring, StoreError, sql};
-use serde_json::json;
 use std::collections::BTreeMap;
 use turnstone_domain::agent::StateMode;
+use turnstone_domain::checkpoint::{EmitBody, InferBody};
+use turnstone_domain::event::{EventBody, Forked};
 use turnstone_domain::fork::{said_before, state_at};
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{AgentDefinition, Checkpoint, EventName, Ids, JobId, Phase};
+use turnstone_domain::{AgentDefinition, Checkpoint, Ids, JobId, Phase};
 
 /// The engagement that is forked.
 struct Parent {
@@ -66,9 +67,14 @@ pub(in super::super) async fn apply(
     unit.took_over(seq, fork.point.turn - 1, part.after.saturating_add(messages));
     copy_beginning(session, part, Past { job_seq: seq, engagement_seq: seq }, ids).await?;
     unit.change_job(seq)?.position = Some(position);
-    let data = json!({"forked_from": fork.from, "at_turn": fork.point.turn, "phase": fork.point.phase,
-                      "live_tools": fork.live_tools, "set": fork.changes.names()});
-    unit.note(seq, EventName::EngagementForked, data, fork.at)?;
+    let forked = Forked {
+        forked_from: fork.from.clone(),
+        at_turn: fork.point.turn,
+        phase: fork.point.phase,
+        live_tools: fork.live_tools,
+        set: fork.changes.names(),
+    };
+    unit.note(seq, EventBody::EngagementForked(forked), fork.at)?;
     unit.rings.push(Ring::Available);
     unit.flush(session).await?;
     Ok(Ok(()))
@@ -308,15 +314,13 @@ async fn position(
         return Ok(Position { asks: None, raise_until: None, outages: 0, ..stands });
     }
     let reported = of_phase(session, fork, Phase::Emit).await?;
-    let asked_for_tools = |done: &Checkpoint| done.body.get("tool_calls").and_then(serde_json::Value::as_u64);
     let before: Vec<bool> = reported
         .iter()
         .filter(|done| done.turn < turn)
-        .map(|done| asked_for_tools(done).unwrap_or_default() > 0)
+        .map(|done| done.read::<EmitBody>().is_some_and(|emit| emit.tool_calls > 0))
         .collect();
     let count = |wanted: bool| u32::try_from(before.iter().filter(|tools| **tools == wanted).count());
-    let model = part.checkpoints.iter().find(|done| done.phase == Phase::Infer);
-    let model = model.and_then(|done| Some(done.body.get("model")?.as_str()?.to_owned()));
+    let model = part.checkpoints.iter().find_map(Checkpoint::read::<InferBody>).map(|infer| infer.model);
     Ok(Position {
         turn,
         tool_turns: count(true).unwrap_or(u32::MAX),

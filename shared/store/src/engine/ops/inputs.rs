@@ -10,11 +10,11 @@ use super::super::session::Session;
 use super::super::statement::{Writes, read_by};
 use super::super::unit::Unit;
 use crate::{Ring, StoreError, sql};
-use serde_json::json;
 use std::collections::BTreeMap;
+use turnstone_domain::event::{EventBody, Reason};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{EventName, JobId, JobState, Timestamp};
+use turnstone_domain::{JobId, JobState, Timestamp};
 
 /// An engagement with several inputs, one of which has ended.
 #[derive(Clone, Copy, Debug)]
@@ -143,7 +143,7 @@ pub(in super::super) async fn advance(
         }
         job.position = Some(standing.next(turns));
         job.step(Trigger::Activate, at)?;
-        unit.note(seq, EventName::JobAvailable, json!({"reason": "next_input"}), at)?;
+        unit.note(seq, EventBody::JobAvailable(Reason::of("next_input")), at)?;
         unit.rings.push(Ring::Available);
         begun.push(BegunInput { seq: engagement_seq, job_seq: seq });
     }

@@ -6,10 +6,10 @@ use super::super::session::{Args, Session};
 use super::super::statement::{decode_all, read_by};
 use super::super::unit::Unit;
 use crate::{Ring, StoreError, sql};
-use serde_json::json;
 use std::collections::HashSet;
+use turnstone_domain::event::{EventBody, Reason};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, Lease, Timestamp};
+use turnstone_domain::{Lease, Timestamp};
 
 /// Leases as the statements take them.
 pub(in super::super) fn keys(leases: &[Lease]) -> Vec<LeaseKey> {
@@ -50,7 +50,7 @@ pub(in super::super) async fn release(
     for seq in seqs {
         unit.give_back(seq)?;
         unit.change_job(seq)?.step(Trigger::Yield, now)?;
-        unit.note(seq, EventName::JobYielded, json!({"reason": "not started"}), now)?;
+        unit.note(seq, EventBody::JobYielded(Reason::of("not started")), now)?;
         unit.rings.push(Ring::Available);
     }
     unit.flush(session).await

@@ -9,9 +9,9 @@ use super::super::unit::Unit;
 use super::push;
 use crate::sql::{self, Text};
 use crate::{ConfigChange, Pool, QueueLimits, Ring, StoreError};
-use serde_json::json;
+use turnstone_domain::Timestamp;
+use turnstone_domain::event::{EventBody, QueueChange};
 use turnstone_domain::terms::RateLimit;
-use turnstone_domain::{EventName, Timestamp};
 
 async fn execute(
     session: &mut Session,
@@ -39,9 +39,10 @@ pub(in super::super) async fn pause(
         return Ok(false);
     }
     let number = push::number(session).await?;
-    let event = if paused { EventName::QueuePaused } else { EventName::QueueResumed };
+    let change = QueueChange { queue: name.to_owned(), subject: name.to_owned() };
+    let event = if paused { EventBody::QueuePaused(change) } else { EventBody::QueueResumed(change) };
     let (mut journal, mut writes) = (Journal::default(), Writes::default());
-    journal.lone(number, event, json!({"queue": name, "subject": name}), now);
+    journal.lone(number, &event, now);
     journal.flush(&mut writes)?;
     writes.run(session).await?;
     unit.rings.push(Ring::Events(name.to_owned()));

@@ -8,11 +8,11 @@ use super::super::statement::{Writes, read_readable};
 use super::super::unit::Unit;
 use crate::remote_calls::{CallToCancel, CancelAttempt};
 use crate::{StoreError, sql};
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::mem::take;
+use turnstone_domain::event::{EventBody, NotCancelled};
 use turnstone_domain::tool_call::AwayStep;
-use turnstone_domain::{CallId, EventName, JobId, Timestamp};
+use turnstone_domain::{CallId, JobId, Timestamp};
 
 /// The known state of a call at one place: the job, the handle, and the time of its cancellation.
 type KnownCall = (i64, Option<String>, Option<Timestamp>);
@@ -119,8 +119,12 @@ pub(in super::super) async fn note(
     if session.execute(action, text, Args::Values(&values)).await? > 0
         && let Some((seq, why)) = job
     {
-        let data = json!({"call_id": one.call, "agent": place, "message": why});
-        unit.note(seq, EventName::ToolNotCancelled, data, at)?;
+        let (call_id, agent) = (one.call.clone(), place.to_owned());
+        unit.note(
+            seq,
+            EventBody::ToolNotCancelled(NotCancelled { call_id, agent, message: why.clone() }),
+            at,
+        )?;
         unit.flush(session).await?;
     }
     Ok(())

@@ -7,7 +7,7 @@
 use super::super::held::HeldJobs;
 use super::super::rows::{JobRow, LeaseKey};
 use super::super::session::Session;
-use super::super::statement::{as_raw, read_by};
+use super::super::statement::read_by;
 use super::super::unit::Unit;
 use super::artifacts;
 use super::charge;
@@ -15,15 +15,13 @@ use super::delegations;
 use super::reviews;
 use super::session_state;
 use crate::{Committed, LedgerError, Ring, StoreError, sql};
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use turnstone_domain::budget::BudgetWait;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{Completed, EventBody, FailedAttempt, Parked, Reason, Retried, UserQuestion};
 use turnstone_domain::question::AskedUser;
 use turnstone_domain::reported::HandlerWord;
-use turnstone_domain::{
-    EventData, EventName, JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite, Wait,
-};
+use turnstone_domain::{JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite, Wait};
 
 /// The longest result, in bytes, that the event `job.completed` contains; of a longer one it has the size only.
 const MOST_RESULT_BYTES: usize = 8 * 1024;
@@ -209,11 +207,11 @@ pub(super) fn settle(
     let job = unit.change_job(seq)?;
     job.step(settlement.trigger(), now)?;
     let held = job.held;
-    let (name, data): (EventName, EventData) = match settlement {
+    let body = match settlement {
         Settlement::Complete { result, withheld } => {
             unit.result(seq, result);
             let visible = Some(result).filter(|_| !withheld);
-            (EventName::JobCompleted, completed(unit.change_job(seq)?, visible, now)?.into())
+            EventBody::JobCompleted(completed(unit.change_job(seq)?, visible, now))
         }
         Settlement::Retry { error, run_at, delay_ms } => {
             job.failures += i64::from(error.counts_as_failure());
@@ -226,11 +224,11 @@ pub(super) fn settle(
             unit.error(seq, error, now)?;
             failed(unit, seq, error, now)?;
             unit.rings.push(Ring::Due);
-            let next = run_at.to_rfc3339();
-            let mut data = error.event_data();
-            data["retry_delay_ms"] = (*delay_ms).into();
-            data["next_retry_at"] = next.into();
-            (EventName::JobRetrying, data.into())
+            EventBody::JobRetrying(Retried {
+                failure: error.event_data(),
+                retry_delay_ms: *delay_ms,
+                next_retry_at: run_at.to_rfc3339(),
+            })
         }
         Settlement::Discard { error } => {
             job.failures += 1;
@@ -244,42 +242,46 @@ pub(super) fn settle(
             }
             unit.error(seq, error, now)?;
             failed(unit, seq, error, now)?;
-            (EventName::JobDiscarded, error.event_data().into())
+            EventBody::JobDiscarded(error.event_data())
         }
         Settlement::Park { wait: Wait::Review(review) } => {
             reviews::open(unit, seq, review, now)?;
-            let data = json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer});
-            (EventName::JobParked, data.into())
+            EventBody::JobParked(Parked::Review {
+                review_id: review.id.clone(),
+                kind: review.kind,
+                reviewer: review.reviewer.clone(),
+            })
         }
         Settlement::Park { wait: Wait::Input(requested) } => wait_for_user(unit, seq, requested, now)?,
         Settlement::GiveWay => {
             unit.rings.push(Ring::Available);
-            (EventName::JobYielded, json!({"reason": "something more urgent waits"}).into())
+            EventBody::JobYielded(Reason::of("something more urgent waits"))
         }
         Settlement::Park { wait: Wait::Children(children) } => {
             for review in children.iter().filter_map(|child| child.review.as_deref()) {
                 reviews::open(unit, seq, review, now)?;
             }
             unit.wait_for_children(seq, children, now);
-            (EventName::JobParked, json!({"children": children.len()}).into())
+            EventBody::JobParked(Parked::Children { children: children.len() })
         }
         Settlement::Park { wait: Wait::Raise(wait) } => {
             let look_again = charge::look_again(unit, seq, wait, now);
             unit.wait_for(seq, wait, look_again.into_iter().chain(wait.until).min());
             unit.rings.push(Ring::Due);
-            let until = wait.resets_at.map(Timestamp::to_rfc3339);
-            let name = wait.name.as_deref().unwrap_or("engagement");
-            let given_up = wait.until.map(Timestamp::to_rfc3339);
-            let data = json!({"kind": "budget", "budget": name, "until": until, "given_up_at": given_up});
-            (EventName::JobParked, data.into())
+            EventBody::JobParked(Parked::Budget {
+                kind: "budget".to_owned(),
+                budget: wait.name.clone().unwrap_or_else(|| "engagement".to_owned()),
+                until: wait.resets_at.map(Timestamp::to_rfc3339),
+                given_up_at: wait.until.map(Timestamp::to_rfc3339),
+            })
         }
-        Settlement::Yield if held => (EventName::JobYielded, json!({"reason": "paused"}).into()),
+        Settlement::Yield if held => EventBody::JobYielded(Reason::of("paused")),
         Settlement::Yield => {
             unit.rings.push(Ring::Available);
-            (EventName::JobYielded, json!({"reason": "draining"}).into())
+            EventBody::JobYielded(Reason::of("draining"))
         }
     };
-    unit.note(seq, name, data, now)
+    unit.note(seq, body, now)
 }
 
 /// Records the question of a job that was just parked for its user; returns the event of the parking.
@@ -288,59 +290,39 @@ fn wait_for_user(
     seq: i64,
     requested: &AskedUser,
     now: Timestamp,
-) -> Result<(EventName, EventData), StoreError> {
+) -> Result<EventBody, StoreError> {
     if let Some(position) = &mut unit.change_job(seq)?.position {
         position.asks = Some(requested.call_id.clone());
     }
-    let mut data = json!({"call_id": requested.call_id, "request_keys": requested.question.request_keys()});
-    if !requested.exposes.is_empty() {
-        data["exposes"] = requested.exposes.clone().into();
-    }
-    unit.note(seq, EventName::InputRequested, data, now)?;
-    Ok((EventName::JobParked, json!({"kind": "input", "call_id": requested.call_id}).into()))
+    let question = UserQuestion {
+        call_id: requested.call_id.clone(),
+        request_keys: requested.question.request_keys(),
+        exposes: Some(requested.exposes.clone()).filter(|exposes| !exposes.is_empty()),
+    };
+    unit.note(seq, EventBody::InputRequested(question), now)?;
+    Ok(EventBody::JobParked(Parked::Input { kind: "input".to_owned(), call_id: requested.call_id.clone() }))
 }
 
 /// Records the event `job.failed` of an attempt. Another event follows it, which says if the job is retried or discarded.
 pub(super) fn failed(unit: &mut Unit, seq: i64, error: &JobError, now: Timestamp) -> Result<(), StoreError> {
     let attempt = unit.job(seq).map_or(0, |job| job.attempt);
-    let mut data = error.event_data();
-    data["attempt"] = attempt.into();
-    unit.note(seq, EventName::JobFailed, data, now)
+    unit.note(seq, EventBody::JobFailed(FailedAttempt { failure: error.event_data(), attempt }), now)
 }
 
-/// The data of `job.completed`.
-#[derive(Serialize)]
-struct Completed<'a> {
-    attempt: i64,
-    duration_ms: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<&'a RawJson>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result_bytes: Option<usize>,
-    #[serde(flatten)]
-    of_agent: Option<OfAgent<'a>>,
-}
-
-/// The further fields of an agent's job.
-#[derive(Serialize)]
-struct OfAgent<'a> {
-    tokens_used: i64,
-    model_used: Option<&'a str>,
-}
-
-fn completed(job: &JobRow, result: Option<&RawJson>, now: Timestamp) -> Result<RawJson, StoreError> {
+fn completed(job: &JobRow, result: Option<&RawJson>, now: Timestamp) -> Completed {
     let began = job.claimed_at.or(job.started_at).unwrap_or(now);
     let bytes = result.map(|result| result.as_str().len());
     // A result with numbers that JSON readers cannot represent would make the event unreadable, so it stays with the job.
     let shown =
         result.filter(|result| result.as_str().len() <= MOST_RESULT_BYTES && result.parse::<Value>().is_ok());
-    let model_used = job.position.as_ref().and_then(|position| position.model_used.as_deref());
-    let data = Completed {
+    let is_agents = job.engagement_seq.is_some();
+    let model_used = || job.position.as_ref().and_then(|position| position.model_used.clone());
+    Completed {
         attempt: job.attempt,
         duration_ms: now.since(began).max(0),
-        result: shown,
+        result: shown.cloned(),
         result_bytes: bytes.filter(|_| shown.is_none()),
-        of_agent: job.engagement_seq.map(|_| OfAgent { tokens_used: job.tokens_used, model_used }),
-    };
-    as_raw(&data)
+        tokens_used: is_agents.then_some(job.tokens_used),
+        model_used: is_agents.then(model_used),
+    }
 }

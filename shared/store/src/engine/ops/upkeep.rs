@@ -12,12 +12,12 @@ use super::{
 };
 use crate::sql::{self, Text};
 use crate::{Claim, Duty, Ring, StoreError, Term, WorkerBeat};
-use serde_json::json;
 use std::collections::HashSet;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{Ended, EventBody, Lapsed, Reason, Rescheduled};
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobError, JobId, JobState, Settlement, Timestamp};
+use turnstone_domain::{JobError, JobId, JobState, Settlement, Timestamp};
 
 /// The delay of an agent's job after its first, second, third and fourth lease in a row that expired without a checkpoint, in
 /// milliseconds. The last delay is long, because the workers may die for a reason that an operator has to repair.
@@ -131,7 +131,7 @@ async fn promote(
             _ => (Trigger::RetryDue, "retry"),
         };
         unit.change_job(*seq)?.step(trigger, now)?;
-        unit.note(*seq, EventName::JobAvailable, json!({"reason": reason}), now)?;
+        unit.note(*seq, EventBody::JobAvailable(Reason::of(reason)), now)?;
         unit.rings.push(Ring::Available);
     }
     unit.flush(session).await?;
@@ -185,7 +185,7 @@ async fn lapse(
         let job = unit.change_job(*seq)?;
         let (worker, token) = (job.worker_id.clone(), job.lease_token.clone());
         job.lapses += 1;
-        unit.note(*seq, EventName::LeaseExpired, json!({"worker_id": worker}), now)?;
+        unit.note(*seq, EventBody::LeaseExpired(Lapsed { worker_id: worker }), now)?;
         match policies.get(seq) {
             Some(Ok(policy)) => lapse_plain(unit, *seq, policy, now)?,
             Some(Err(why)) => unreadable::discard(unit, *seq, why, now)?,
@@ -216,7 +216,7 @@ async fn lapse_agent(
              nothing else. It may be the cause that they end. Look at the workers' logs, then resume or cancel the job"
         );
         tracing::error!(job = %id, lapses, "a job that may kill its workers is held for an operator");
-        return unit.note(seq, EventName::AgentPaused, json!({"reason": reason}), now);
+        return unit.note(seq, EventBody::AgentPaused(Reason::of(reason)), now);
     }
     let delay_ms = usize::try_from(lapses - 1).ok().and_then(|at| DELAYS_MS.get(at)).copied().unwrap_or(0);
     if delay_ms == 0 {
@@ -226,9 +226,9 @@ async fn lapse_agent(
     let job = unit.change_job(seq)?;
     job.step(Trigger::Reschedule, now)?;
     job.run_at = now.plus_ms(delay_ms);
-    let data = json!({"reason": "lease_expired", "scheduled_at": job.run_at.to_rfc3339()});
+    let later = Rescheduled { reason: "lease_expired".to_owned(), scheduled_at: job.run_at.to_rfc3339() };
     unit.rings.push(Ring::Due);
-    unit.note(seq, EventName::JobRescheduled, data, now)
+    unit.note(seq, EventBody::JobRescheduled(later), now)
 }
 
 /// For a plain job a lost lease is a failed attempt. The next attempt may begin at once; after the last one the job is discarded
@@ -279,7 +279,7 @@ pub(in super::super) async fn expire_jobs(
         job.dead_letter = false;
         let error = JobError::new(FailureKind::Expired, "the job's expires_at passed before it ended");
         unit.error(*seq, &error, now)?;
-        unit.note(*seq, EventName::JobExpired, json!({"previous_state": previous}), now)?;
+        unit.note(*seq, EventBody::JobExpired(Ended { previous_state: previous }), now)?;
         unit.rings.extend(token.map(Ring::Revoked));
     }
     unit.flush(session).await?;

@@ -13,11 +13,11 @@ use super::super::session::Session;
 use super::super::statement::{Writes, read_by};
 use super::Unit;
 use crate::{StoreError, sql};
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use turnstone_domain::budget::{ALL_DAYS, Budget, BudgetWait, Measure, WARN_AT, day_of};
-use turnstone_domain::{CallId, EventName, Timestamp};
+use turnstone_domain::event::{BudgetWarning, EventBody};
+use turnstone_domain::{CallId, Timestamp};
 
 /// How a budget moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -315,16 +315,14 @@ impl Unit {
             };
             tracing::debug!(budget_seq, from, "a budget comes close to its limit");
             let percent = after.warn_at.unwrap_or(WARN_AT);
-            let mut data = json!({"unit": measure, "percent": percent});
-            match self.budgets.shared.get(&budget_seq) {
-                // Other engagements spend from it as well; followers of this job do not see their spending.
-                Some(shared) => data["budget"] = shared.name.as_str().into(),
-                None => {
-                    data["limit"] = after.purse(measure).limit.into();
-                    data["settled"] = is.into();
-                }
-            }
-            self.note(job_seq, EventName::BudgetWarning, data, now)?;
+            // Other engagements spend from a shared one as well; followers of this job do not see their spending.
+            let budget = self.budgets.shared.get(&budget_seq).map(|shared| shared.name.to_string());
+            let (limit, settled) = match budget {
+                Some(_) => (None, None),
+                None => (after.purse(measure).limit, Some(is)),
+            };
+            let warning = BudgetWarning { unit: measure, percent, budget, limit, settled };
+            self.note(job_seq, EventBody::BudgetWarning(warning), now)?;
         }
         Ok(())
     }

@@ -6,9 +6,9 @@ use crate::engine::session::{Arg, Args, Row, Session};
 use crate::engine::statement::read;
 use crate::engine::unit::Unit;
 use crate::{OwnBudget, StoreError, sql};
-use serde_json::json;
 use turnstone_domain::budget::{Amount, Budget, OnExceed};
-use turnstone_domain::{EngagementId, EventName, JobId, Timestamp};
+use turnstone_domain::event::{ChangedBudget, EventBody, Limits};
+use turnstone_domain::{EngagementId, JobId, Timestamp};
 
 /// Changes the budget of an engagement.
 pub(in crate::engine) async fn set(
@@ -39,11 +39,21 @@ pub(in crate::engine) async fn set(
     ];
     session.execute("set a budget", &sql::UPDATE_OWN_BUDGET_LIMITS, Args::Values(&row)).await?;
     if let Some(job_seq) = job_seq {
-        let limits =
-            |tokens: Option<i64>, money: Option<i64>| json!({"tokens": tokens, "cost": money.map(Amount)});
-        let data = json!({"subject": engagement, "before": limits(before.limit, before.money.limit),
-                          "after": limits(tokens, money)});
-        unit.note(job_seq, EventName::BudgetChanged, data, now)?;
+        let limits = |tokens: Option<i64>, money: Option<i64>| {
+            Some(Limits {
+                tokens,
+                tokens_per_day: None,
+                cost: money.map(Amount),
+                cost_per_day: None,
+                on_exceed: None,
+            })
+        };
+        let changed = ChangedBudget {
+            subject: engagement.to_string(),
+            before: limits(before.limit, before.money.limit),
+            after: limits(tokens, money),
+        };
+        unit.note(job_seq, EventBody::BudgetChanged(changed), now)?;
         unit.distrust(job_seq);
         unit.flush(session).await?;
     }

@@ -5,9 +5,9 @@ use crate::engine::session::{Arg, Args, Row, Session, limit as row_limit};
 use crate::engine::statement::{execute, read};
 use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, sql};
-use serde_json::json;
+use turnstone_domain::event::{EventBody, Reason};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobState, Timestamp};
+use turnstone_domain::{JobState, Timestamp};
 
 /// At most this many resume in the transaction that raises their budget; the scheduler resumes the others.
 const AT_ONCE: usize = 200;
@@ -72,7 +72,7 @@ pub(in super::super) async fn resume_due(
     unit.take_in(session, still.into_iter().map(|(job, _)| job).collect()).await?;
     for (seq, trigger) in &going {
         unit.change_job(*seq)?.step(*trigger, now)?;
-        unit.note(*seq, EventName::JobAvailable, json!({"reason": "budget"}), now)?;
+        unit.note(*seq, EventBody::JobAvailable(Reason::of("budget")), now)?;
         unit.rings.push(Ring::Available);
     }
     unit.flush(session).await?;

@@ -8,9 +8,9 @@ use crate::engine::session::{Arg, Args, Session};
 use crate::engine::statement::{Writes, read};
 use crate::engine::unit::Unit;
 use crate::{NewAgent, Raise, Ring, StoreError, sql};
-use serde_json::{Value, json};
+use turnstone_domain::Timestamp;
 use turnstone_domain::budget::{ALL_DAYS, BudgetName, BudgetRule, OnExceed, day_of};
-use turnstone_domain::{EventName, Timestamp};
+use turnstone_domain::event::{ChangedBudget, EventBody, Limits};
 
 async fn known(
     session: &mut Session,
@@ -164,14 +164,14 @@ async fn put(
     Ok(())
 }
 
-fn limits(rule: &BudgetRule) -> Value {
-    json!({
-        "tokens": rule.tokens,
-        "tokens_per_day": rule.tokens_per_day,
-        "cost": rule.cost.map(turnstone_domain::budget::Amount),
-        "cost_per_day": rule.cost_per_day.map(turnstone_domain::budget::Amount),
-        "on_exceed": rule.on_exceed,
-    })
+fn limits(rule: &BudgetRule) -> Limits {
+    Limits {
+        tokens: rule.tokens,
+        tokens_per_day: Some(rule.tokens_per_day),
+        cost: rule.cost.map(turnstone_domain::budget::Amount),
+        cost_per_day: Some(rule.cost_per_day.map(turnstone_domain::budget::Amount)),
+        on_exceed: Some(rule.on_exceed),
+    }
 }
 
 /// An event about a budget is a stream of its own: it takes a number as a job does.
@@ -184,9 +184,10 @@ async fn tell(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let number = push::number(session).await?;
-    let data = json!({"subject": name, "before": before.map(limits), "after": after.map(limits)});
+    let changed =
+        ChangedBudget { subject: name.to_owned(), before: before.map(limits), after: after.map(limits) };
     let (mut journal, mut writes) = (Journal::default(), Writes::default());
-    journal.lone(number, EventName::BudgetChanged, data, now);
+    journal.lone(number, &EventBody::BudgetChanged(changed), now);
     journal.flush(&mut writes)?;
     writes.run(session).await?;
     unit.rings.push(Ring::Events(name.to_owned()));

@@ -8,12 +8,12 @@ use crate::engine::session::{Arg, Args, Row, Session};
 use crate::engine::statement::{Writes, read, read_by};
 use crate::engine::unit::Unit;
 use crate::{ClaimRequest, Ring, StoreError, sql};
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::event::{EventBody, Rescheduled};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::terms::OnLimit;
-use turnstone_domain::{EventName, JobError, Timestamp};
+use turnstone_domain::{JobError, Timestamp};
 
 /// Limits whose jobs one claim looks at again.
 const MOST_OPENED: i64 = 256;
@@ -214,8 +214,7 @@ fn drop_job(unit: &mut Unit, job: &JobRow, now: Timestamp) -> Result<(), StoreEr
     let error = JobError::new(FailureKind::RateLimited, message);
     unit.change_job(job.seq)?.step(Trigger::Drop, now)?;
     unit.error(job.seq, &error, now)?;
-    let data = error.event_data();
-    unit.note(job.seq, EventName::JobDiscarded, data, now)
+    unit.note(job.seq, EventBody::JobDiscarded(error.event_data()), now)
 }
 
 /// `available → scheduled`: the job asked for it.
@@ -224,6 +223,6 @@ fn reschedule(unit: &mut Unit, job: &JobRow, at: Timestamp, now: Timestamp) -> R
     row.step(Trigger::Reschedule, now)?;
     row.run_at = at;
     unit.rings.push(Ring::Due);
-    let data = json!({"reason": "rate_limit", "scheduled_at": at.to_rfc3339()});
-    unit.note(job.seq, EventName::JobRescheduled, data, now)
+    let later = Rescheduled { reason: "rate_limit".to_owned(), scheduled_at: at.to_rfc3339() };
+    unit.note(job.seq, EventBody::JobRescheduled(later), now)
 }

@@ -6,9 +6,9 @@ use super::{Done, find};
 use crate::control::{Branch, Fork, Refusal, Target};
 use crate::engine::session::Session;
 use crate::engine::unit::Unit;
-use serde_json::json;
+use turnstone_domain::Ids;
+use turnstone_domain::event::{Branched, EventBody};
 use turnstone_domain::memory::BEFORE;
-use turnstone_domain::{EventName, Ids};
 
 pub(in crate::engine) async fn apply(
     session: &mut Session,
@@ -56,9 +56,14 @@ pub(in crate::engine) async fn apply(
         Ok(made) => made,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let data = json!({"branch_id": made.id, "job_id": made.job, "at_turn": made.at_turn,
-                      "branch_name": fork.name, "content_id": made.content});
-    unit.note(seq, EventName::AgentForked, data, target.at)?;
+    let branched = Branched {
+        branch_id: made.id.clone(),
+        job_id: made.job.clone(),
+        at_turn: made.at_turn,
+        branch_name: fork.name.clone(),
+        content_id: made.content.clone(),
+    };
+    unit.note(seq, EventBody::AgentForked(branched), target.at)?;
     unit.flush(session).await?;
     Ok(Ok(made))
 }

@@ -5,8 +5,8 @@ use crate::control::{Refusal, Target};
 use crate::engine::session::{Args, Session};
 use crate::engine::unit::Unit;
 use crate::{Claim, Ring, StoreError, sql};
-use serde_json::json;
-use turnstone_domain::{EventName, JobState};
+use turnstone_domain::JobState;
+use turnstone_domain::event::{EventBody, Reason, Resumed};
 
 pub(in crate::engine) async fn pause(
     session: &mut Session,
@@ -25,7 +25,7 @@ pub(in crate::engine) async fn pause(
     }
     if !held {
         hold(session, unit, seq, true).await?;
-        unit.note(seq, EventName::AgentPaused, json!({"reason": reason}), target.at)?;
+        unit.note(seq, EventBody::AgentPaused(Reason { reason: reason.map(str::to_owned) }), target.at)?;
         // The holder of the lease is notified now, or sees it when it looks at its leases.
         unit.rings.extend(token.map(Ring::Asked));
         unit.flush(session).await?;
@@ -56,8 +56,8 @@ pub(in crate::engine) async fn resume(
     // One that lost too many leases gets further chances, alone.
     let job = unit.change_job(seq)?;
     job.lapses = job.lapses.min(Claim::LAPSES_IN_COMPANY);
-    let data = json!({"approved": approved, "comment": comment});
-    unit.note(seq, EventName::AgentResumed, data, target.at)?;
+    let resumed = Resumed { approved, comment: comment.map(str::to_owned) };
+    unit.note(seq, EventBody::AgentResumed(resumed), target.at)?;
     unit.rings.push(Ring::Available);
     unit.flush(session).await?;
     Ok(Ok(state))

@@ -9,10 +9,10 @@ use crate::engine::session::Session;
 use crate::engine::statement::read;
 use crate::engine::unit::Unit;
 use crate::{StoreError, sql};
-use serde_json::json;
 use std::collections::BTreeMap;
+use turnstone_domain::Ids;
+use turnstone_domain::event::{EventBody, Joined};
 use turnstone_domain::memory::BEFORE;
-use turnstone_domain::{EventName, Ids};
 
 /// One of the two branches of a merge.
 struct MergeSide {
@@ -81,9 +81,15 @@ pub(in crate::engine) async fn apply(
         Ok(made) => made,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let data = json!({"merged_id": made.id, "job_id": made.job, "branch_a": merge.ours, "branch_b": merge.theirs,
-                      "strategy": merge.strategy.as_str(), "conflicts": conflicts});
-    unit.note(seq, EventName::AgentMerged, data, target.at)?;
+    let joined = Joined {
+        merged_id: made.id.clone(),
+        job_id: made.job.clone(),
+        branch_a: merge.ours.clone(),
+        branch_b: merge.theirs.clone(),
+        strategy: merge.strategy.as_str().to_owned(),
+        conflicts: conflicts.clone(),
+    };
+    unit.note(seq, EventBody::AgentMerged(joined), target.at)?;
     unit.flush(session).await?;
     Ok(Ok(Merged { branch: made, conflicts }))
 }

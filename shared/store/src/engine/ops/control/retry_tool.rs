@@ -7,10 +7,11 @@ use crate::engine::session::{Args, Session};
 use crate::engine::statement::{read, read_by};
 use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, sql};
-use serde_json::{Value, json};
+use serde_json::Value;
+use turnstone_domain::event::{EventBody, RepeatedCall};
 use turnstone_domain::review::{Review, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{ToolCall, ToolCallState};
-use turnstone_domain::{AgentDefinition, EventName, JobState};
+use turnstone_domain::{AgentDefinition, JobState};
 
 /// How often a call may be asked to be made again when the job does not say.
 const ATTEMPTS: i64 = 3;
@@ -52,9 +53,9 @@ pub(in crate::engine) async fn apply(
         alternate
     };
     session.execute("count tool retries", &sql::INSERT_TOOL_RETRIES, Args::Values(&values)).await?;
-    let data =
-        json!({"tool_call_id": retry.call, "error": retry.error, "provider": provider, "attempt": attempt});
-    unit.note(seq, EventName::ToolRetried, data, target.at)?;
+    let (tool_call_id, error) = (retry.call.clone(), retry.error.clone());
+    let repeated = RepeatedCall { tool_call_id, error, provider: provider.clone(), attempt };
+    unit.note(seq, EventBody::ToolRetried(repeated), target.at)?;
     let token = unit.job(seq).and_then(|job| job.lease_token.clone());
     unit.rings.extend(token.map(Ring::Asked));
     unit.flush(session).await?;

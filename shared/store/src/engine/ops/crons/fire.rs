@@ -7,11 +7,11 @@ use crate::engine::session::{Arg, Args, Session};
 use crate::engine::statement::{Writes, execute, read, read_by};
 use crate::engine::unit::Unit;
 use crate::{Firing, StoreError, Term, sql};
-use serde_json::json;
 use std::borrow::Cow;
 use turnstone_domain::cron::{CronEntry, CronRun, Outcome, Overlap};
+use turnstone_domain::event::{CronOccurrence, EventBody};
 use turnstone_domain::terms::RateLimit;
-use turnstone_domain::{EventName, Ids, JobId, NewJob, Timestamp};
+use turnstone_domain::{Ids, JobId, NewJob, Timestamp};
 
 /// Occurrences that are remembered of each entry.
 const REMEMBERED: i64 = 100;
@@ -86,6 +86,10 @@ enum Occurred {
     Refused(StoreError),
 }
 
+fn occurrence(entry: &CronEntry, scheduled_at: Timestamp) -> CronOccurrence {
+    CronOccurrence { cron_name: entry.name.clone(), scheduled_at: scheduled_at.to_rfc3339() }
+}
+
 /// One occurrence under the overlap policy (OJS cron §5).
 async fn occur(
     session: &mut Session,
@@ -103,8 +107,8 @@ async fn occur(
             if let Some(first) = living.first().map(|first| (first.seq, first.id.clone())) {
                 let mut own = Unit::default();
                 own.take_in(session, living).await?;
-                let data = json!({"cron_name": entry.name, "scheduled_at": scheduled_at.to_rfc3339()});
-                own.note(first.0, EventName::CronSkipped, data, at)?;
+                let occurrence = occurrence(entry, scheduled_at);
+                own.note(first.0, EventBody::CronSkipped(occurrence), at)?;
                 own.flush(session).await?;
                 absorb(unit, own);
                 return Ok(Occurred::Skipped(first.1));
@@ -167,8 +171,8 @@ async fn make(
     own.take_in(session, rows).await?;
     // Absent when an existing unique job replaced this one.
     if let Some(seq) = own.seq_of(&job.id) {
-        let data = json!({"cron_name": entry.name, "scheduled_at": scheduled_at.to_rfc3339()});
-        own.note(seq, EventName::CronTriggered, data, at)?;
+        let occurrence = occurrence(entry, scheduled_at);
+        own.note(seq, EventBody::CronTriggered(occurrence), at)?;
     }
     own.flush(session).await?;
     absorb(unit, own);

@@ -7,12 +7,12 @@ use crate::engine::session::Session;
 use crate::engine::statement::{Writes, read_by};
 use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, sql};
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnstone_domain::agent::delegation::DelegationState;
+use turnstone_domain::event::{self, DelegationRole, EventBody, Reason};
 use turnstone_domain::review::is_call_of_review;
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobId, JobState, Timestamp};
+use turnstone_domain::{CallId, EngagementId, JobId, JobState, Timestamp};
 
 /// The job that a job works for.
 struct Tie {
@@ -105,10 +105,16 @@ fn notify_parent(
     if unit.job(tie.parent_seq).is_none_or(|job| job.state.is_terminal()) {
         return Ok(());
     }
-    let data = json!({"role": "parent", "agent_id": tie.agent, "status": state,
-                      "duration_ms": end.at.since(tie.started_at).max(0), "tokens_used": tie.tokens_used,
-                      "call_id": tie.call_id, "engagement_id": tie.engagement_id});
-    unit.note(tie.parent_seq, EventName::DelegationCompleted, data, end.at)
+    let ended = event::DelegationEnd {
+        role: DelegationRole::Parent,
+        agent_id: tie.agent.clone(),
+        status: state,
+        duration_ms: end.at.since(tie.started_at).max(0),
+        tokens_used: tie.tokens_used,
+        call_id: Some(tie.call_id.as_deref().map(CallId::from)),
+        engagement_id: Some(EngagementId::from(tie.engagement_id.as_str())),
+    };
+    unit.note(tie.parent_seq, EventBody::DelegationCompleted(ended), end.at)
 }
 
 /// `pending → available` for those of these jobs that wait for no delegate any more.
@@ -127,7 +133,7 @@ pub(super) async fn activate_idle(
             continue;
         }
         unit.change_job(seq)?.step(Trigger::Activate, at)?;
-        unit.note(seq, EventName::JobAvailable, json!({"reason": "children"}), at)?;
+        unit.note(seq, EventBody::JobAvailable(Reason::of("children")), at)?;
         unit.rings.push(Ring::Available);
     }
     Ok(())

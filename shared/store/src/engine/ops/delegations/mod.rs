@@ -15,8 +15,8 @@ use super::super::statement::{read, read_by};
 use super::super::unit::Unit;
 use super::cancel;
 use crate::{StoreError, sql};
-use serde_json::json;
 use turnstone_domain::agent::delegation::DelegationState;
+use turnstone_domain::event::{DelegationEnd, DelegationRole, EventBody};
 use turnstone_domain::{EventName, JobId, JobState, NewChild, NewEvent, Timestamp};
 
 pub(in super::super) use advance::advance;
@@ -70,9 +70,16 @@ pub(in super::super) fn before_the_end(
         EventName::JobCompleted => DelegationState::Success,
         _ => DelegationState::Error,
     };
-    let data = json!({"role": "child", "agent_id": row.engagement.agent, "status": status,
-                      "duration_ms": at.since(job.created_at).max(0), "tokens_used": job.tokens_used});
-    Some(NewEvent { name: EventName::DelegationCompleted, turn: 0, data: data.into(), at })
+    let ended = DelegationEnd {
+        role: DelegationRole::Child,
+        agent_id: row.engagement.agent.clone(),
+        status,
+        duration_ms: at.since(job.created_at).max(0),
+        tokens_used: job.tokens_used,
+        call_id: None,
+        engagement_id: None,
+    };
+    Some(NewEvent::of(&EventBody::DelegationCompleted(ended), 0, at))
 }
 
 /// Locks jobs, all that work for them, and the inputs that they wait for, before any of them is changed. The order

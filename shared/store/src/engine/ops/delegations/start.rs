@@ -9,10 +9,10 @@ use crate::engine::session::Session;
 use crate::engine::statement::read_by;
 use crate::engine::unit::Unit;
 use crate::{StoreError, sql};
-use serde_json::json;
 use turnstone_domain::engagement::NewEngagement;
+use turnstone_domain::event::{DelegationRole, DelegationStart, EventBody};
 use turnstone_domain::job::Envelope;
-use turnstone_domain::{EventName, NewChild, NewJob, RawObject, Terms, Timestamp};
+use turnstone_domain::{NewChild, NewJob, RawObject, Terms, Timestamp};
 
 /// Enqueues them. A job whose delegates have all ended meanwhile continues at once.
 pub(in crate::engine) async fn start(
@@ -61,10 +61,17 @@ pub(in crate::engine) fn notify_parent(
     delegation: &DelegationPlace,
 ) -> Result<(), StoreError> {
     let Some(engagement) = &job.engagement else { return Ok(()) };
-    let data = json!({"role": "parent", "agent_id": engagement.agent.name, "mode": delegation.mode,
-                      "call_id": delegation.call_id, "job_id": job.id, "engagement_id": engagement.id,
-                      "depth": delegation.depth, "timeout_ms": delegation.timeout_ms});
-    unit.note(delegation.parent_seq, EventName::DelegationStarted, data, job.created_at)
+    let started = DelegationStart {
+        role: DelegationRole::Parent,
+        agent_id: engagement.agent.name.clone(),
+        mode: delegation.mode,
+        call_id: delegation.call_id.clone(),
+        job_id: job.id.clone(),
+        engagement_id: Some(engagement.id.clone()),
+        depth: delegation.depth,
+        timeout_ms: delegation.timeout_ms,
+    };
+    unit.note(delegation.parent_seq, EventBody::DelegationStarted(started), job.created_at)
 }
 
 /// The job of a child, as it is enqueued.

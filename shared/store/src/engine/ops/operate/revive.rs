@@ -7,10 +7,10 @@ use crate::engine::session::{Arg, Args, Row, Session};
 use crate::engine::statement::{Writes, as_json, execute, read};
 use crate::engine::unit::Unit;
 use crate::{ActionOutcome, Ring, StoreError, sql};
-use serde_json::json;
 use std::collections::BTreeMap;
+use turnstone_domain::event::{EventBody, Reason};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobId, JobState, Overrides, Timestamp};
+use turnstone_domain::{JobId, JobState, Overrides, Timestamp};
 
 /// Tries one job again: id, tenant, and whether it has to be a dead letter.
 pub(in crate::engine) async fn apply(
@@ -135,7 +135,7 @@ pub(super) async fn again(
         let values = [seq.into(), policy.as_str().into()];
         session.execute("change a retry policy", &sql::UPDATE_ENVELOPE_RETRY, Args::Values(&values)).await?;
     }
-    unit.note(seq, EventName::JobAvailable, json!({"reason": "manual_retry"}), at)?;
+    unit.note(seq, EventBody::JobAvailable(Reason::of("manual_retry")), at)?;
     unit.rings.push(Ring::Available);
     Ok(Again::Done)
 }

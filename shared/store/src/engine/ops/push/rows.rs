@@ -11,14 +11,14 @@ use crate::engine::rows::{
 use crate::engine::session::Session;
 use crate::engine::statement::{Writes, as_json};
 use crate::{JobKind, StoreError, sql};
-use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::budget::{self, ALL_DAYS};
+use turnstone_domain::event::{DelegationRole, DelegationStart, Enqueued, EventBody, Scheduled};
 use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{EventName, JobState, NewEvent, NewJob, RawObject, Timestamp, digest};
+use turnstone_domain::{JobState, NewEvent, NewJob, RawObject, Timestamp, digest};
 
 /// The state in which a job begins.
 pub(super) fn first_state(job: &NewJob, run_at: Timestamp) -> JobState {
@@ -139,17 +139,14 @@ impl Rows {
             parent_results: terms.parent_results.as_ref().map(|results| format!("[{}]", results.join(","))),
         });
         self.queues.entry(job.queue.clone()).or_insert(job.created_at);
-        let mut data = json!({"job_type": job.job_type, "queue": job.queue});
-        if let Some(input) = engagement_seq.and_then(|seq| self.continued.get(&seq)).map(|added| added.inputs)
-        {
-            data["input"] = input.into();
-        }
+        let input = engagement_seq.and_then(|seq| self.continued.get(&seq)).map(|added| added.inputs);
+        let enqueued = Enqueued { job_type: job.job_type.clone(), queue: job.queue.clone(), input };
         let at = job.created_at;
-        let enqueued = NewEvent { name: EventName::JobEnqueued, turn: 0, data: data.into(), at };
+        let enqueued = NewEvent::of(&EventBody::JobEnqueued(enqueued), 0, at);
         self.journal.event(stream, after + 1, seq, &enqueued);
         if state == JobState::Scheduled {
-            let data = json!({"scheduled_at": run_at.to_rfc3339()});
-            let scheduled = NewEvent { name: EventName::JobScheduled, turn: 0, data: data.into(), at };
+            let scheduled = EventBody::JobScheduled(Scheduled { scheduled_at: run_at.to_rfc3339() });
+            let scheduled = NewEvent::of(&scheduled, 0, at);
             self.journal.event(stream, after + 2, seq, &scheduled);
         }
         if let Some(delegation) = entry.delegation {
@@ -206,9 +203,17 @@ impl Rows {
     fn add_delegation(&mut self, seq: i64, job: &NewJob, delegation: &DelegationPlace, event: i64) {
         let at = job.created_at;
         let agent = job.engagement.as_ref().map_or_else(String::new, |new| new.agent.name.clone());
-        let data = json!({"role": "child", "agent_id": agent, "mode": delegation.mode, "call_id": delegation.call_id,
-                          "job_id": delegation.parent, "depth": delegation.depth, "timeout_ms": delegation.timeout_ms});
-        let started = NewEvent { name: EventName::DelegationStarted, turn: 0, data: data.into(), at };
+        let started = DelegationStart {
+            role: DelegationRole::Child,
+            agent_id: agent.clone(),
+            mode: delegation.mode,
+            call_id: delegation.call_id.clone(),
+            job_id: delegation.parent.clone(),
+            engagement_id: None,
+            depth: delegation.depth,
+            timeout_ms: delegation.timeout_ms,
+        };
+        let started = NewEvent::of(&EventBody::DelegationStarted(started), 0, at);
         self.journal.event(seq, event, seq, &started);
         self.delegations.push(DelegationRow {
             job_seq: seq,

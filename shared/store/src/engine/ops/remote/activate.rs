@@ -5,9 +5,9 @@ use crate::engine::session::Session;
 use crate::engine::statement::read;
 use crate::engine::unit::Unit;
 use crate::{RemoteOutcome, Ring, StoreError, sql};
-use serde_json::json;
+use turnstone_domain::event::{EventBody, Reason};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobId, JobState, Timestamp};
+use turnstone_domain::{JobId, JobState, Timestamp};
 
 /// Makes a waiting job available. A job that waits for a review or for its user needs the answer, and a further
 /// input of an engagement needs the end of those before it.
@@ -38,7 +38,7 @@ pub(in crate::engine) async fn apply(
         return Ok(RemoteOutcome::NotForYou);
     }
     unit.change_job(seq)?.step(Trigger::Activate, now)?;
-    unit.note(seq, EventName::JobAvailable, json!({"reason": "activated"}), now)?;
+    unit.note(seq, EventBody::JobAvailable(Reason::of("activated")), now)?;
     unit.rings.push(Ring::Available);
     unit.flush(session).await?;
     Ok(unit.job(seq).cloned().map_or(RemoteOutcome::NotFound, RemoteOutcome::Done))

@@ -9,12 +9,12 @@ use crate::engine::session::{Row, Session};
 use crate::engine::statement::{look_by, read_by};
 use crate::engine::unit::Unit;
 use crate::{RemoteOutcome, Report, ReportedEnd, StoreError, sql};
-use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
+use turnstone_domain::event::{EventBody, Reason};
 use turnstone_domain::ids::fraction;
 use turnstone_domain::retry::{Decision, RetryPolicy};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobError, JobState, Settlement, Timestamp};
+use turnstone_domain::{JobError, JobState, Settlement, Timestamp};
 
 /// Applies all reports; each gets its own answer, and one that is refused writes nothing. Of two about the same job the
 /// first counts. What is `known` is not read again; if it is no longer so, the whole of it fails, and has to be tried without.
@@ -166,5 +166,5 @@ fn give_back(unit: &mut Unit, seq: i64, now: Timestamp) -> Result<(), StoreError
     let job = unit.change_job(seq)?;
     job.step(Trigger::Yield, now)?;
     job.attempt = (job.attempt - 1).max(0);
-    unit.note(seq, EventName::JobYielded, json!({"reason": "requeued"}), now)
+    unit.note(seq, EventBody::JobYielded(Reason::of("requeued")), now)
 }

@@ -5,9 +5,9 @@ use crate::engine::session::{Args, Session};
 use crate::engine::statement::read_by;
 use crate::engine::unit::Unit;
 use crate::{RemoteOutcome, StoreError, sql};
-use serde_json::json;
+use turnstone_domain::event::{EventBody, Saved};
 use turnstone_domain::job::SavedState;
-use turnstone_domain::{EventName, JobId, Timestamp};
+use turnstone_domain::{JobId, Timestamp};
 
 /// Saves a state over the last one, in every state of the job that is not terminal.
 pub(in crate::engine) async fn save(
@@ -39,7 +39,7 @@ pub(super) async fn put(
     let (action, text) = ("save a state", &sql::INSERT_SAVED_STATE);
     let sequence = read_by(session, action, text, vec![row], |row| get(row, "sequence")).await?;
     let sequence = sequence.last().copied().unwrap_or(1);
-    unit.note(seq, EventName::JobCheckpointed, json!({"sequence": sequence}), at)?;
+    unit.note(seq, EventBody::JobCheckpointed(Saved { sequence }), at)?;
     Ok(SavedState { state: state.to_owned(), sequence, at })
 }
 

@@ -5,10 +5,10 @@ use super::{between_breaks, hold_with_job, overdue, write};
 use crate::engine::session::{Args, Session};
 use crate::engine::unit::Unit;
 use crate::{Decision, DecisionOutcome, Ring, StoreError, sql};
-use serde_json::json;
+use turnstone_domain::event::{DecidedReview, EventBody, LateAnswer, Reason, ReviewVote};
 use turnstone_domain::review::{Review, ReviewState, Tally, Vote};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobState, ReviewId};
+use turnstone_domain::{JobState, ReviewId};
 
 /// Answers a review. Each reviewer has one vote; a late vote changes nothing. The inner error is a review that cannot be
 /// read.
@@ -106,10 +106,16 @@ async fn cast(
     });
     write(session, review).await?;
     let tally = review.tally();
-    let data = json!({"review_id": review.id, "approve": decision.approve, "by": decision.by,
-                      "reason": decision.reason, "approvals": tally.approvals, "rejections": tally.rejections,
-                      "needed": tally.needed});
-    unit.note(seq, EventName::ReviewVoted, data, decision.at)?;
+    let vote = ReviewVote {
+        review_id: review.id.clone(),
+        approve: decision.approve,
+        by: decision.by.clone(),
+        reason: decision.reason.clone(),
+        approvals: tally.approvals,
+        rejections: tally.rejections,
+        needed: tally.needed,
+    };
+    unit.note(seq, EventBody::ReviewVoted(vote), decision.at)?;
     Ok(tally.outcome())
 }
 
@@ -129,9 +135,14 @@ async fn record_late(
     if session.execute("note a late answer", &sql::UPDATE_LATE_REVIEW, Args::Values(&values)).await? == 0 {
         return Ok(());
     }
-    let data = json!({"review_id": review.id, "approve": decision.approve, "by": decision.by,
-                      "reason": decision.reason, "state": review.state});
-    unit.note(seq, EventName::ReviewAnsweredLate, data, decision.at)
+    let late = LateAnswer {
+        review_id: review.id.clone(),
+        approve: decision.approve,
+        by: decision.by.clone(),
+        reason: decision.reason.clone(),
+        state: review.state,
+    };
+    unit.note(seq, EventBody::ReviewAnsweredLate(late), decision.at)
 }
 
 /// Writes a review's end and wakes its job, which is held. Returns whether the job was still waiting.
@@ -148,7 +159,7 @@ pub(super) async fn settle(
     }
     let at = decided.decided_at.unwrap_or_default();
     unit.change_job(seq)?.step(Trigger::Activate, at)?;
-    unit.note(seq, EventName::JobAvailable, json!({"reason": "review"}), at)?;
+    unit.note(seq, EventBody::JobAvailable(Reason::of("review")), at)?;
     unit.rings.push(Ring::Available);
     Ok(true)
 }
@@ -164,8 +175,12 @@ pub(super) async fn end(
     if !super::answer(session, decided, at).await? {
         return Ok(false);
     }
-    let data = json!({"review_id": decided.id, "state": decided.state, "decided_by": decided.decided_by,
-                      "reason": decided.reason});
-    unit.note(seq, EventName::ReviewDecided, data, at)?;
+    let end = DecidedReview {
+        review_id: decided.id.clone(),
+        state: decided.state,
+        decided_by: decided.decided_by.clone(),
+        reason: decided.reason.clone(),
+    };
+    unit.note(seq, EventBody::ReviewDecided(end), at)?;
     Ok(true)
 }

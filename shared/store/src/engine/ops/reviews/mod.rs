@@ -12,10 +12,10 @@ use super::super::session::{Arg, Args, Session};
 use super::super::statement::{as_json, execute, read, read_by};
 use super::super::unit::Unit;
 use crate::{Ring, StoreError, damage, sql};
-use serde_json::json;
-use turnstone_domain::review::{NewReview, Review};
+use turnstone_domain::event::{EventBody, OpenedReview, Reason};
+use turnstone_domain::review::{NewReview, Review, tool_of};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobId, JobState, ReviewId, Timestamp};
+use turnstone_domain::{JobId, JobState, ReviewId, Timestamp};
 
 pub(super) use agent::answered;
 pub(in super::super) use decide::apply;
@@ -30,12 +30,14 @@ pub(in super::super) fn between_breaks(names: &[String]) -> String {
 /// Opens a review of a job that parks.
 pub(super) fn open(unit: &mut Unit, seq: i64, review: &NewReview, now: Timestamp) -> Result<(), StoreError> {
     unit.review(seq, review, now)?;
-    let mut opened = json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer,
-                            "name": review.question.get("name")});
-    if let Some(engagement) = &review.asked {
-        opened["asked_engagement_id"] = json!(engagement);
-    }
-    unit.note(seq, EventName::ReviewOpened, opened, now)?;
+    let opened = OpenedReview {
+        review_id: review.id.clone(),
+        kind: review.kind,
+        reviewer: review.reviewer.clone(),
+        name: tool_of(&review.question),
+        asked_engagement_id: review.asked.clone(),
+    };
+    unit.note(seq, EventBody::ReviewOpened(opened), now)?;
     unit.rings.push(Ring::Due);
     Ok(())
 }
@@ -95,7 +97,7 @@ async fn give_up(
     close(session, seq, now).await?;
     if unit.job(seq).is_some_and(|job| job.state == JobState::Pending) {
         unit.change_job(seq)?.step(Trigger::Activate, now)?;
-        unit.note(seq, EventName::JobAvailable, json!({"reason": "review"}), now)?;
+        unit.note(seq, EventBody::JobAvailable(Reason::of("review")), now)?;
         unit.rings.push(Ring::Available);
     }
     unit.flush(session).await

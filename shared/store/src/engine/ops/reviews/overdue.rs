@@ -7,9 +7,9 @@ use crate::engine::statement::read;
 use crate::engine::unit::Unit;
 use crate::sql::{self, Text};
 use crate::{Ring, StoreError};
-use serde_json::json;
-use turnstone_domain::review::{Review, ReviewState};
-use turnstone_domain::{EventName, JobState, ReviewId, Timestamp};
+use turnstone_domain::event::{EscalatedReview, EventBody, ReviewReminder};
+use turnstone_domain::review::{Review, ReviewState, tool_of};
+use turnstone_domain::{JobState, ReviewId, Timestamp};
 
 async fn due(
     session: &mut Session,
@@ -63,10 +63,16 @@ pub(super) async fn hand_on(
     if !write(session, &next).await? {
         return Ok(None);
     }
-    let data = json!({"review_id": next.id, "kind": next.kind, "from": review.reviewer, "reviewer": next.reviewer,
-                      "members": next.members(), "name": next.question.get("name"),
-                      "deadline_at": next.deadline_at.map(Timestamp::to_rfc3339)});
-    unit.note(seq, EventName::ReviewEscalated, data, now)?;
+    let escalated = EscalatedReview {
+        review_id: next.id.clone(),
+        kind: next.kind,
+        from: review.reviewer.clone(),
+        reviewer: next.reviewer.clone(),
+        members: next.members().to_vec(),
+        name: tool_of(&next.question),
+        deadline_at: next.deadline_at.map(Timestamp::to_rfc3339),
+    };
+    unit.note(seq, EventBody::ReviewEscalated(escalated), now)?;
     unit.rings.push(Ring::Due);
     Ok(Some(next))
 }
@@ -96,11 +102,16 @@ pub(in crate::engine) async fn remind(
             continue;
         }
         if own.job(seq).is_some_and(|job| !job.state.is_terminal()) {
-            let data = json!({"review_id": next.id, "kind": next.kind, "reviewer": next.reviewer,
-                              "name": next.question.get("name"), "missing": next.missing(),
-                              "reminders": next.reminders,
-                              "deadline_at": next.deadline_at.map(Timestamp::to_rfc3339)});
-            own.note(seq, EventName::ReviewReminded, data, now)?;
+            let reminder = ReviewReminder {
+                review_id: next.id.clone(),
+                kind: next.kind,
+                reviewer: next.reviewer.clone(),
+                name: tool_of(&next.question),
+                missing: next.missing().into_iter().map(str::to_owned).collect(),
+                reminders: next.reminders,
+                deadline_at: next.deadline_at.map(Timestamp::to_rfc3339),
+            };
+            own.note(seq, EventBody::ReviewReminded(reminder), now)?;
         }
         own.flush(session).await?;
         unit.absorb(own);

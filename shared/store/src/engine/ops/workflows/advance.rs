@@ -8,10 +8,10 @@ use crate::engine::session::{Row, Session};
 use crate::engine::statement::{Writes, read, read_by};
 use crate::engine::unit::Unit;
 use crate::{StoreError, WaitingJob, damage, sql};
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use turnstone_domain::event::{EventBody, WorkflowStep};
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
-use turnstone_domain::{EventName, JobState, NewJob, Timestamp};
+use turnstone_domain::{JobState, NewJob, Timestamp};
 
 /// Continues the workflows whose steps have ended.
 pub(in crate::engine) async fn advance(
@@ -93,10 +93,11 @@ fn record(board: &mut Board, step: &StepRow, end: &Ended, succeeded: bool) {
     }
     board.count(seq, succeeded);
     let Some(workflow) = board.get(seq) else { return };
-    let (id, at_once) = (workflow.id.clone(), workflow.kind.fails_at_once());
+    let (workflow_id, queues, at_once) =
+        (workflow.id.clone(), workflow.queues(), workflow.kind.fails_at_once());
     if succeeded {
-        let data = json!({"workflow_id": id, "step": step.step});
-        board.note(seq, EventName::WorkflowStepCompleted, data, end.at);
+        let done = WorkflowStep { workflow_id, step: step.step, queues };
+        board.note(seq, &EventBody::WorkflowStepCompleted(done), end.at);
     } else if at_once {
         board.end(seq, WorkflowState::Failed, end.at);
     }

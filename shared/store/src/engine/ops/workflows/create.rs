@@ -8,9 +8,8 @@ use crate::engine::statement::{Writes, as_json, execute, read};
 use crate::engine::unit::Unit;
 use crate::sql;
 use crate::{NewStep, NewWorkflow, StoreError};
-use serde_json::json;
 use std::collections::BTreeSet;
-use turnstone_domain::EventName;
+use turnstone_domain::event::{EventBody, WorkflowChange};
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowState};
 
 /// Makes it, or says why not and writes nothing.
@@ -109,10 +108,16 @@ async fn write(
     let mut writes = Writes::default();
     writes.insert("write steps", steps(new, seq)?);
     writes.run(session).await?;
-    let started =
-        json!({"workflow_id": new.id, "type": new.kind, "name": new.name, "steps": workflow.members});
+    let started = WorkflowChange {
+        workflow_id: new.id.clone(),
+        kind: new.kind,
+        name: new.name.clone(),
+        succeeded: None,
+        steps: Some(workflow.members),
+        queues: workflow.queues(),
+    };
     let mut board = Board::of(workflow);
-    board.note(seq, EventName::WorkflowStarted, started, new.created_at);
+    board.note(seq, &EventBody::WorkflowStarted(started), new.created_at);
     board.flush(session, unit).await
 }
 

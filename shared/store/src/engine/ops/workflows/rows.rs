@@ -7,13 +7,17 @@ use crate::engine::session::{Args, Session};
 use crate::engine::statement::{Writes, decode_readable};
 use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, Workflow, sql};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use turnstone_domain::feed::QUEUES;
+use turnstone_domain::event::{EventBody, WorkflowChange};
 use turnstone_domain::workflow::{StepState, WorkflowState};
-use turnstone_domain::{EventName, NewEvent, Timestamp};
+use turnstone_domain::{NewEvent, Timestamp};
 
 impl WorkflowRow {
+    /// The queues of its jobs, if they are known.
+    pub(super) fn queues(&self) -> Option<Vec<String>> {
+        self.queues.clone().filter(|queues| !queues.is_empty())
+    }
+
     pub(super) fn is_running(&self) -> bool {
         self.state == WorkflowState::Running
     }
@@ -93,29 +97,29 @@ impl Board {
         let Some(row) = self.rows.get_mut(&seq).filter(|row| row.is_running()) else { return };
         (row.state, row.ended_at) = (state, Some(at));
         self.over.push(seq);
-        let reported = &*row;
-        let mut data = json!({"workflow_id": reported.id, "type": reported.kind, "name": reported.name});
-        let name = match state {
-            WorkflowState::Running => return,
-            WorkflowState::Completed => EventName::WorkflowCompleted,
-            WorkflowState::Cancelled => EventName::WorkflowCancelled,
-            WorkflowState::Failed => {
-                data["succeeded"] = reported.succeeded.into();
-                data["steps"] = reported.members.into();
-                EventName::WorkflowFailed
-            }
+        let failed = state == WorkflowState::Failed;
+        let change = WorkflowChange {
+            workflow_id: row.id.clone(),
+            kind: row.kind,
+            name: row.name.clone(),
+            succeeded: failed.then_some(row.succeeded),
+            steps: failed.then_some(row.members),
+            queues: row.queues(),
         };
-        self.note(seq, name, data, at);
+        let body = match state {
+            WorkflowState::Running => return,
+            WorkflowState::Completed => EventBody::WorkflowCompleted(change),
+            WorkflowState::Cancelled => EventBody::WorkflowCancelled(change),
+            WorkflowState::Failed => EventBody::WorkflowFailed(change),
+        };
+        self.note(seq, &body, at);
     }
 
-    /// Appends an event to the workflow's stream, with the queues of its jobs.
-    pub(super) fn note(&mut self, seq: i64, name: EventName, mut data: Value, at: Timestamp) {
+    /// Appends an event to the workflow's stream.
+    pub(super) fn note(&mut self, seq: i64, body: &EventBody, at: Timestamp) {
         let Some(row) = self.rows.get_mut(&seq) else { return };
         row.events += 1;
-        if let Some(queues) = row.queues.as_ref().filter(|queues| !queues.is_empty()) {
-            data[QUEUES] = queues.as_slice().into();
-        }
-        let event = NewEvent { name, turn: 0, data: data.into(), at };
+        let event = NewEvent::of(body, 0, at);
         self.journal.event(seq, row.events, seq, &event);
     }
 
