@@ -172,7 +172,9 @@ mod tests {
             data,
             at: Timestamp(0),
         };
-        let completed = |phase: &str| event(EventName::PhaseCompleted, serde_json::json!({"phase": phase, "duration_ms": 1}));
+        let completed = |phase: &str| {
+            event(EventName::PhaseCompleted, serde_json::json!({"phase": phase, "duration_ms": 1}))
+        };
         assert_eq!(form(["io.ossa.*"], &completed("init")), Some(Form::Ossa(OssaEvent::TurnStarted)));
         assert_eq!(form(["io.ossa.*"], &completed("emit")), Some(Form::Ossa(OssaEvent::TurnCompleted)));
         assert_eq!(form(["io.ossa.*"], &completed("norm")), None);

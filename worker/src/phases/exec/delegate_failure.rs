@@ -9,13 +9,13 @@ use crate::state::journal::Call;
 use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use serde_json::json;
 use std::sync::Arc;
+use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::delegation::{DelegationState, OnFailure, RETRIES};
 use turnstone_domain::agent::errors::ErrorHandler;
 use turnstone_domain::error::{ErrorClass, FailureKind, Strategy};
 use turnstone_domain::event::EventBody;
 use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
-use turnstone_domain::AgentDefinition;
 use turnstone_store::Delegated;
 
 /// The next step after a failed delegate.

@@ -8,8 +8,8 @@ use super::ask::{Answered, Prepared, ask as ask_once};
 use crate::flow::run::FlowRun;
 use crate::state::{Claimed, Outbox, Stop};
 use std::time::Duration;
-use turnstone_domain::agent::AgentFormat;
 use turnstone_domain::JobError;
+use turnstone_domain::agent::AgentFormat;
 use turnstone_domain::error::{ErrorClass, Strategy};
 use turnstone_domain::event::{EventBody, ModelRetry};
 
