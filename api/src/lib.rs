@@ -13,7 +13,7 @@
 //!  client ◀─ stamp ◀─ stream ◀─ shared_stream ◀─ doorbell ◀────────────────╯
 //!
 //!  endpoints   ojs; agents, engagements, reviews, artifacts, budgets, credentials, fleet, keys, freeze, ids; agent_protocol, a2a; probes
-//!  answers     what clients in Rust read; rows, counts and parts are in several answers
+//!  answers     the answers that clients in Rust read; rows, counts and parts are in several answers
 //!  docs        the OpenAPI document, from the description of each endpoint
 //!  scrape      probes and metrics of processes without an API
 //! ```

@@ -72,6 +72,8 @@ pub struct Failure {
     pub hint: Option<String>,
     /// The facts of the server's error, if a server answered.
     pub refusal: Option<Box<Refusal>>,
+    /// True if a server answered in a form that this program cannot read.
+    pub is_unreadable: bool,
 }
 
 /// The facts of an error response.
@@ -91,7 +93,7 @@ impl Failure {
     /// Returns a failure with this exit.
     #[must_use]
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None, refusal: None }
+        Self { exit, message: message.into(), hint: None, refusal: None, is_unreadable: false }
     }
 
     /// Returns a failure with exit code 1.
@@ -138,13 +140,15 @@ impl Failure {
                 request_id: word("request_id"),
                 details,
             })),
+            is_unreadable: false,
         }
     }
 
     /// Returns true if another try may succeed: no server answered, it has too many requests (429), or it failed itself (5xx).
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        self.refusal.as_ref().is_none_or(|refusal| refusal.status == 429 || refusal.status >= 500)
+        let is_passing = |refusal: &Refusal| refusal.status == 429 || refusal.status >= 500;
+        !self.is_unreadable && self.refusal.as_deref().is_none_or(is_passing)
     }
 }
 

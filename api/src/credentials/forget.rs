@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 /// Credentials that were deleted.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ForgottenCredentials {
-    /// Whose they were.
+    /// Their owner.
     pub owner: String,
     /// The tool, or `*`.
     pub tool: String,

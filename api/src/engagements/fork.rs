@@ -30,7 +30,7 @@ const MOST_NAME: usize = 255;
 pub(super) struct EngagementForkRequest {
     /// The turn of the fork point. Turns before it are shared.
     #[serde(default, deserialize_with = "between::<_, 1, { i64::MAX }>")]
-    #[schema(minimum = 1, value_type = i64)]
+    #[schema(minimum = 1, value_type = i64, required = true)]
     at_turn: Option<i64>,
     /// The first phase of the turn that is run anew: init (the default), norm, resol, infer, exec, persist or emit.
     phase: Option<String>,

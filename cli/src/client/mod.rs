@@ -318,8 +318,9 @@ impl Client {
     fn unreadable(&self, error: &serde_json::Error) -> Failure {
         let address = self.address();
         if error.classify() == Category::Data {
-            return Failure::failed(format!("the answer of {address} cannot be understood: {error}"))
+            let failure = Failure::failed(format!("the answer of {address} cannot be understood: {error}"))
                 .hint("is the server of another version than this program? `turnstone --version`");
+            return Failure { is_unreadable: true, ..failure };
         }
         Failure::failed(format!("{address} did not answer with JSON: {error}"))
             .hint("is this a Turnstone server? check the --url")

@@ -189,7 +189,7 @@ impl Client {
         match error.downcast_ref::<Failure>() {
             Some(failure) if progress.connected && failure.is_passing() => {
                 if !progress.answers {
-                    progress.outage.goes_on(self, failure);
+                    progress.outage.begins(self, failure);
                 }
                 self.output.detail(&format!("{failure}; resuming after event {}", progress.cursor));
                 Ok(())

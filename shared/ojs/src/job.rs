@@ -273,6 +273,17 @@ pub struct JobReply {
     flat: Option<JobBody>,
 }
 
+impl JobReply {
+    /// Returns the reply without these members of the client, which the answer has itself: a name occurs once in an object.
+    #[must_use]
+    pub fn beside(mut self, names: &[&str]) -> Self {
+        if let Some(flat) = &mut self.flat {
+            names.iter().for_each(|name| drop(flat.extra.remove(name)));
+        }
+        self
+    }
+}
+
 impl From<&Job> for JobReply {
     fn from(job: &Job) -> Self {
         let mut flat = JobBody::from(job);

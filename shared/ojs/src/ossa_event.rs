@@ -1,6 +1,8 @@
 //! The nine events of OSSA (RS-35, RS-49): forms of events that are stored anyway, and the patterns that request them.
 
-use turnstone_domain::event::{DelegationEnd, DelegationRole, DelegationStart, EventBody};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use turnstone_domain::event::DelegationRole;
 use turnstone_domain::feed::{FeedEvent, is_among};
 use turnstone_domain::{EventName, Phase};
 
@@ -56,24 +58,31 @@ forms! {
     DelegationCompleted = "io.ossa.delegation.completed" of DelegationCompleted;
 }
 
+/// The fields of an event's data that decide about its form. The others are not read, because earlier versions wrote other ones.
+#[derive(Default, Deserialize)]
+struct Marks {
+    failed: Option<IgnoredAny>,
+    role: Option<DelegationRole>,
+}
+
 impl OssaEvent {
     /// Returns the form of an event in OSSA; `None` when OSSA has none.
     #[must_use]
     pub fn of(event: &FeedEvent) -> Option<Self> {
         event.engagement_id.as_ref()?;
-        let of_name = || Self::ALL.iter().copied().find(|form| form.is_form_of(event.name));
-        match EventBody::read(event.name, &event.data).ok()? {
-            EventBody::PhaseCompleted(done) => match done.phase {
-                Phase::Init => Some(Self::TurnStarted),
-                Phase::Emit if done.failed.is_none() => Some(Self::TurnCompleted),
-                _ => None,
-            },
-            EventBody::JobFailed(_) if event.turn == 0 => None,
-            EventBody::DelegationStarted(DelegationStart { role, .. })
-            | EventBody::DelegationCompleted(DelegationEnd { role, .. }) => {
-                of_name().filter(|_| role == DelegationRole::Parent)
+        let marks = || Marks::deserialize(&event.data).unwrap_or_default();
+        match event.name {
+            EventName::PhaseCompleted if event.completes(Phase::Init) => Some(Self::TurnStarted),
+            EventName::PhaseCompleted => {
+                (event.completes(Phase::Emit) && marks().failed.is_none()).then_some(Self::TurnCompleted)
             }
-            _ => of_name(),
+            EventName::JobFailed if event.turn == 0 => None,
+            EventName::DelegationStarted | EventName::DelegationCompleted
+                if marks().role != Some(DelegationRole::Parent) =>
+            {
+                None
+            }
+            name => Self::ALL.iter().copied().find(|form| form.is_form_of(name)),
         }
     }
 
@@ -123,7 +132,8 @@ pub enum Form {
 #[must_use]
 pub fn form<'a>(patterns: impl IntoIterator<Item = &'a str> + Clone, event: &FeedEvent) -> Option<Form> {
     let any = |holds: &dyn Fn(&str) -> bool| patterns.clone().into_iter().any(holds);
-    if let Some(form) = OssaEvent::of(event)
+    if any(&|pattern| pattern.starts_with("io."))
+        && let Some(form) = OssaEvent::of(event)
         && any(&|pattern| form.matches(pattern))
     {
         return Some(Form::Ossa(form));
@@ -185,6 +195,8 @@ mod tests {
         assert_eq!(form(["*"], &completed("emit")), None);
         let child = event(EventName::DelegationStarted, serde_json::json!({"role": "child"}));
         assert_eq!(form(["io.ossa.*"], &child), None, "it is published in the parent's stream");
+        let parent = event(EventName::DelegationStarted, serde_json::json!({"role": "parent"}));
+        assert_eq!(form(["io.ossa.*"], &parent), Some(Form::Ossa(OssaEvent::DelegationStarted)));
     }
 
     /// RS-35: what OSSA demands of an event is in its stored form.

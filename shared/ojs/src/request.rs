@@ -233,7 +233,7 @@ impl<'de> Deserializer<'de> for Sent {
         let object = self.into_object()?;
         let members = names.iter().filter_map(|name| Some(((*name).to_owned(), object.get(name)?.clone())));
         let members: Vec<_> = members.collect();
-        visitor.visit_map(Members { rest: members.into_iter(), value: None })
+        visitor.visit_map(Members { rest: members.into_iter(), value: None, of_struct: true })
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
@@ -254,12 +254,14 @@ impl<'de> Deserializer<'de> for Sent {
 struct Members {
     rest: IntoIter<(String, RawJson)>,
     value: Option<(String, RawJson)>,
+    /// True if a member that is `null` is missing. In a free-form object `null` is a value like others.
+    of_struct: bool,
 }
 
 impl Members {
     fn all(object: &RawObject) -> Self {
         let members: Vec<_> = object.iter().map(|(name, raw)| (name.to_owned(), raw.clone())).collect();
-        Self { rest: members.into_iter(), value: None }
+        Self { rest: members.into_iter(), value: None, of_struct: false }
     }
 }
 
@@ -274,7 +276,8 @@ impl<'de> de::MapAccess<'de> for Members {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Wrong> {
         let (name, raw) = self.value.take().ok_or_else(|| Wrong::custom("has no value"))?;
-        seed.deserialize(Sent::Member(raw)).map_err(|wrong| wrong.within(&name))
+        let sent = if self.of_struct { Sent::Member(raw) } else { Sent::Item(raw) };
+        seed.deserialize(sent).map_err(|wrong| wrong.within(&name))
     }
 }
 
@@ -293,6 +296,7 @@ impl<'de> de::SeqAccess<'de> for Items {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[derive(Deserialize, PartialEq, Debug)]
     struct Nested {
@@ -326,6 +330,19 @@ mod tests {
         assert_eq!(read.notes.unwrap().get("k").unwrap().as_str(), "1e400");
         assert_eq!((read.inner, read.list), (Some(Nested { flag: Some(true) }), None));
         assert_eq!(read_if_any::<Nested>(b" "), Ok(Nested { flag: None }));
+    }
+
+    #[test]
+    fn null_within_a_free_form_member_is_a_value() {
+        #[derive(Deserialize)]
+        struct Free {
+            details: Option<Value>,
+            weights: BTreeMap<String, Option<i64>>,
+        }
+        let sent = br#"{"details":{"line":null,"at":[{"x":null}]},"weights":{"a":null,"b":2}}"#;
+        let read: Free = read(sent).unwrap();
+        assert_eq!(read.details.unwrap().to_string(), r#"{"line":null,"at":[{"x":null}]}"#);
+        assert_eq!(read.weights, BTreeMap::from([("a".to_owned(), None), ("b".to_owned(), Some(2))]));
     }
 
     #[test]

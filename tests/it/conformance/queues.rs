@@ -123,7 +123,9 @@ async fn a_bound_of_another_process_holds_for_the_next_push(at: &Opened) {
         assert!(matches!(refused, StoreError::QueueFull { .. }), "{refused}");
         other.queues.configure("q", limits(Some(9)), NOW).await.unwrap();
         at.push(plain(0)).await;
-        at.query("UPDATE jobs SET state = 'completed', ended_at = 1 WHERE seq = (SELECT max(seq) FROM jobs) RETURNING 1").await;
+        let last = "UPDATE jobs SET state = 'completed', ended_at = 1 WHERE seq = (SELECT max(seq) FROM jobs) \
+                    RETURNING CAST(1 AS BIGINT)";
+        assert_eq!(at.query(last).await, 1);
     }
 }
 

@@ -27,7 +27,7 @@ are sent only to readers and webhooks that name them, as in `types=phase.*`. A n
 holds exactly is exact only in the job itself.
 
 Every event carries `seq`, `name`, `job_id`, `engagement_id` (agent jobs), `turn` (0 outside of turns), `at` and
-`data` with the fields below. A field with `?` may be absent. The events of OSSA also carry `interaction_id` and
+`data` with the fields below. A field with `?` may be absent or null. The events of OSSA also carry `interaction_id` and
 `instance_id`, and `agent` after a handoff, and `node` in a flow.
 
 | name | when | fields of `data` | ends the job |

@@ -24,7 +24,7 @@ pub fn run(outbox: &mut Outbox) -> Result<(), Stop> {
         interaction_id: identity.interaction_id.next(&*outbox.claimed.deps.ids),
         session_id,
         instance_id: outbox.claimed.instance_id(),
-        request_id: outbox.claimed.job.id.clone(),
+        request_id: Some(outbox.claimed.job.id.clone()),
         trace_context: traceparent
             .map(|traceparent| json!({"traceparent": traceparent, "tracestate": tracestate})),
         baggage,

@@ -158,7 +158,7 @@ impl Outbox {
     }
 
     /// Completes a phase: adds its checkpoint and its event to the pending write, which becomes durable with the next
-    /// barrier. `version` is the version of the body's form; a later worker uses it to read the checkpoint. The events of
+    /// barrier. The checkpoint has the newest version of the body's form; a later worker uses it to read the body. The events of
     /// INIT and EMIT also have the ids of the turn and of the worker's instance, as OSSA demands.
     ///
     /// # Errors

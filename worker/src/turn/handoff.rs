@@ -1,5 +1,9 @@
 //! The agent after a handoff: the agent that took over answers the inputs that follow (OSSA §5, agents brief
 //! §2.6). The agent that an engagement began with remembers only what it answered itself.
+//!
+//! Memory is between a user and an agent (OAS-50, OAS-51). An engagement that another agent began neither reads nor writes
+//! it: its input comes from a model, and a reviewer has to judge by its own input. An engagement without a known user has
+//! none either.
 
 use crate::deps::Deps;
 use crate::phases::exec;

@@ -55,7 +55,10 @@ pub(in crate::ojs) async fn cancel(app: &App, id: String, tenant: &Tenant) -> An
     match app.api.store.intake.cancel_of(&job_id, tenant.name(), app.api.clock.now()).await? {
         CancelOutcome::Cancelled { previous } => {
             let job = app.api.store.views.job_of(&job_id, tenant.name()).await?.ok_or_else(missing)?;
-            Ok(reply::ok(&CancelledJob { reply: JobReply::from(&job), previous_state: previous }))
+            Ok(reply::ok(&CancelledJob {
+                reply: JobReply::from(&job).beside(&["previous_state"]),
+                previous_state: previous,
+            }))
         }
         CancelOutcome::AlreadyEnded(state) => {
             let message = format!("Job {id} cannot be cancelled: it is {state} already.");

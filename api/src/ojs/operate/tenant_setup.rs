@@ -119,8 +119,8 @@ pub(crate) async fn put(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let sent = Fields::read_if_any(&body)?;
-    unspoken(&sent.0)?;
-    unspoken(&sent.object("limits")?.unwrap_or_default())?;
+    refuse_unsupported(&sent.0)?;
+    refuse_unsupported(&sent.object("limits")?.unwrap_or_default())?;
     let TenantRequest { limits } = sent.typed()?;
     set(&app, id, &operator, limits.unwrap_or_default(), "limits").await
 }
@@ -140,7 +140,7 @@ pub(crate) async fn put_limits(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let sent = Fields::read(&body)?;
-    unspoken(&sent.0)?;
+    refuse_unsupported(&sent.0)?;
     set(&app, id, &operator, sent.typed()?, "").await
 }
 
@@ -223,7 +223,7 @@ fn rate_of(rate: &RawObject, path: &str) -> Result<Rate, OjsError> {
 }
 
 /// Refuses members of the specification that this server does not support: clients would rely on them otherwise.
-fn unspoken(sent: &RawObject) -> Result<(), OjsError> {
+fn refuse_unsupported(sent: &RawObject) -> Result<(), OjsError> {
     match ["fairness_weight", "priority_boost"].into_iter().find(|name| sent.given(name).is_some()) {
         None => Ok(()),
         Some(name) => {

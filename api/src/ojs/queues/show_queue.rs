@@ -70,7 +70,7 @@ pub struct Depths {
     counts: StateCounts,
 }
 
-/// StateCounts the jobs of a queue. A tenant's header narrows it to its own jobs.
+/// Counts the jobs of a queue. A tenant's header narrows it to its own jobs.
 #[utoipa::path(
     get, path = "/ojs/v1/queues/{name}/stats", tag = "queues",
     security(("tenant" = ["viewer"])),

@@ -23,6 +23,7 @@ pub(crate) async fn activate(State(app): State<Shared>, Segment(id): Segment, te
     let (id, at) = (JobId(id), app.api.clock.now());
     let outcome = app.api.store.remote.activate(&id, tenant.name(), at).await?;
     let job = outcome::done(outcome, &id, "cannot be activated")?;
-    let (reply, activated_at) = (JobReply::from(&*job), at.to_rfc3339());
+    let reply = JobReply::from(&*job).beside(&["activated_at", "previous_state"]);
+    let activated_at = at.to_rfc3339();
     Ok(reply::ok(&shapes::Activated { reply, activated_at, previous_state: JobState::Pending }))
 }

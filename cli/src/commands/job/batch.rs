@@ -38,7 +38,7 @@ pub async fn watch(tag: &str, client: &Client, session: &Session) -> anyhow::Res
             Ok(next) => next,
             // A server that restarts is tried again.
             Err(failure) if failure.is_passing() => {
-                outage.goes_on(client, &failure);
+                outage.begins(client, &failure);
                 continue;
             }
             Err(failure) => return Err(failure.into()),

@@ -60,12 +60,12 @@ fn shown(job: &JobBody, waits_for: Option<String>) -> Map<String, Value> {
     };
     let earlier: Vec<String> =
         earlier.iter().map(|error| format!("attempt {}: {}", error.attempt, said(error))).collect();
-    members.remove("errors");
-    members.remove("error");
+    members.shift_remove("errors");
+    members.shift_remove("error");
     let mut shown: Map<String, Value> =
-        ["id", "state"].into_iter().filter_map(|name| members.remove_entry(name)).collect();
+        ["id", "state"].into_iter().filter_map(|name| members.shift_remove_entry(name)).collect();
     shown.extend(waits_for.map(|why| ("waits for".to_owned(), why.into())));
-    shown.extend(members.remove_entry("result"));
+    shown.extend(members.shift_remove_entry("result"));
     shown.extend(job.error.as_ref().map(|error| ("error".to_owned(), said(error).into())));
     if !earlier.is_empty() {
         shown.insert("earlier errors".to_owned(), earlier.join("\n").into());

@@ -30,7 +30,7 @@ pub async fn run(id: &str, client: &Client, session: &Session) -> anyhow::Result
                 workflow = next.workflow;
             }
             // A server that restarts is tried again.
-            Err(failure) if failure.is_passing() => outage.goes_on(client, &failure),
+            Err(failure) if failure.is_passing() => outage.begins(client, &failure),
             Err(failure) => return Err(failure.into()),
         }
     }

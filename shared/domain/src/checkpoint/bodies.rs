@@ -10,7 +10,7 @@ use crate::message::FinishReason;
 use crate::session_state::StateChange;
 use crate::{CallId, JobError, JobId, Phase, Timestamp};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,7 +29,8 @@ impl Checkpoint {
     /// Returns the body; `None` for another phase, and for a body that this program cannot read.
     #[must_use]
     pub fn read<B: PhaseBody>(&self) -> Option<B> {
-        (self.phase == B::PHASE).then(|| B::deserialize(&self.body).ok())?
+        let is_known = self.phase == B::PHASE && B::VERSIONS.contains(&self.version);
+        is_known.then(|| B::deserialize(&self.body).ok())?
     }
 }
 
@@ -43,13 +44,13 @@ macro_rules! phases {
 }
 
 phases! {
-    /// Version 3 added the span.
+    /// Version 1 had no id of the request; version 3 added the span.
     InitBody = Init, [1, 2, 3];
     NormBody = Norm, [1];
     /// Version 1 has no record of the tools' sources, version 2 none of the retry policies of their calls.
     ResolBody = Resol, [1, 2, 3];
     ExecBody = Exec, [1];
-    /// Version 1 did not name the worker process.
+    /// Version 1 did not record if the answer is released.
     EmitBody = Emit, [1, 2];
 }
 
@@ -87,11 +88,13 @@ pub struct InitBody {
     pub session_id: String,
     /// The worker process that began the turn (RS-04).
     pub instance_id: String,
-    /// The id of the caller's request: the job.
-    pub request_id: JobId,
+    /// The id of the caller's request: the job; since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<JobId>,
     /// W3C `traceparent` and `tracestate` of the submitter, from the job's `meta`.
     pub trace_context: Option<Value>,
-    /// W3C baggage of the submitter.
+    /// W3C baggage of the submitter. Version 1 kept it as it was sent.
+    #[serde(default, deserialize_with = "readable")]
     pub baggage: Option<BTreeMap<String, String>>,
     /// The number of the turn within the engagement, from 1.
     pub turn_number: i64,
@@ -100,6 +103,11 @@ pub struct InitBody {
     /// W3C `traceparent` of the claim's span, for a worker that resumes it; since version 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<String>,
+}
+
+/// Reads a value, or `None` for one of another form.
+fn readable<'de, D: Deserializer<'de>, T: DeserializeOwned>(value: D) -> Result<Option<T>, D::Error> {
+    Ok(Value::deserialize(value).ok().and_then(|value| T::deserialize(value).ok()))
 }
 
 /// The result of NORM; the messages are rows of their own.
@@ -202,6 +210,7 @@ pub struct InferBody<N = Value> {
     /// True if the provider sent no count, so the whole reservation was charged.
     pub estimated: bool,
     /// True if the answer had to be shorter than the agent allows, because the budget had too little left.
+    #[serde(default)]
     pub capped: bool,
     /// The budget that had too little left, unless it was the engagement's tokens.
     #[serde(default)]
@@ -305,4 +314,44 @@ pub struct EmitBody {
     /// on everything the model wrote up to here may be shown (OAS-43).
     #[serde(default)]
     pub released: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spent;
+    use serde_json::json;
+
+    fn stored(phase: Phase, version: i64, body: Value) -> Checkpoint {
+        Checkpoint {
+            phase,
+            version,
+            body,
+            turn: 1,
+            tokens_in: 0,
+            tokens_out: 0,
+            duration_ms: 0,
+            at: Timestamp(0),
+            spent: Spent::default(),
+        }
+    }
+
+    #[test]
+    fn a_body_of_the_first_version_is_read() {
+        let init = json!({"interaction_id": "i", "session_id": "s", "instance_id": "w", "trace_context": null,
+            "baggage": ["a=1"], "turn_number": 1, "started_at": 5});
+        let init = stored(Phase::Init, 1, init).read::<InitBody>().unwrap();
+        assert_eq!((init.interaction_id.as_str(), init.baggage, init.request_id), ("i", None, None));
+        let infer = json!({"provider": "p", "model": "m", "finish_reason": "stop", "tokens_in": 1, "tokens_out": 2,
+            "estimated": false});
+        assert_eq!(stored(Phase::Infer, 1, infer).read::<InferBody>().unwrap().model, "m");
+    }
+
+    #[test]
+    fn a_body_of_an_unknown_version_or_another_phase_is_not_read() {
+        let body = json!({"messages": 1});
+        assert!(stored(Phase::Norm, 1, body.clone()).read::<NormBody>().is_some());
+        assert!(stored(Phase::Norm, 2, body.clone()).read::<NormBody>().is_none());
+        assert!(stored(Phase::Exec, 1, body).read::<NormBody>().is_none());
+    }
 }

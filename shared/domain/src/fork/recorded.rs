@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(recorded.verdict_at(2, Side::Output, 0), Some(false));
         assert_eq!(recorded.verdict_at(2, Side::Output, 1), None);
         assert_eq!(recorded.verdict_at(1, Side::Input, 1), Some(true), "an older event is used for its turn");
-        assert_eq!(RecordedCheck::of_event(1, &json!({"side": "above", "passed": true})), None);
+        assert_eq!(RecordedCheck::of_event(1, &json!({"side": "above", "tool": "t", "passed": true})), None);
         assert_eq!(
             RecordedCheck::of_event(1, &json!({"side": "input", "tool": "t", "passed": false, "away": true})),
             None

@@ -80,7 +80,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Returns a call of which this tool knows nothing yet.
+    /// Returns the first try of a call by this tool.
     pub fn new(callable: Callable) -> Self {
         Self {
             callable,

@@ -23,6 +23,8 @@ pub(in crate::engine) struct Look {
     pub numbers: Vec<i64>,
     /// Ids that jobs have.
     pub taken: HashSet<String>,
+    /// Queues that the look found to have a rule.
+    ruled: BTreeSet<String>,
     /// Queues with a bound.
     pub(super) bounded: BTreeSet<String>,
     /// Queues that take only jobs which ask for attestation.
@@ -49,7 +51,7 @@ impl Look {
     /// Remembers which queues of the jobs have rules.
     pub(super) fn teach(&self, jobs: &[&NewJob], ruled: &mut BTreeSet<String>) {
         for queue in jobs.iter().map(|job| &job.queue) {
-            match self.bounded.contains(queue) || self.policies.contains_key(queue) {
+            match self.ruled.contains(queue) {
                 true => drop(ruled.insert(queue.clone())),
                 false => drop(ruled.remove(queue)),
             }
@@ -82,6 +84,7 @@ impl Look {
             look.numbers.extend(number);
             look.taken.extend(id);
             let Some((queue, bounded, config)) = rules else { continue };
+            look.ruled.insert(queue.clone());
             let config = config.and_then(|text| serde_json::from_str::<Config>(&text).ok());
             if let Some(policy) = config.and_then(|config| config.attest_policy) {
                 look.policies.insert(queue.clone(), policy);
