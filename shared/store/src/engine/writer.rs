@@ -49,8 +49,6 @@ pub(super) struct Transaction {
     pub ids: Arc<dyn Ids>,
     pub definitions: Definitions,
     pub limited: Arc<LimitedQueues>,
-    /// The queues that were last seen with a bound, or with jobs that they refuse.
-    pub ruled: BTreeSet<String>,
     /// The hash of what the current write replaces, for its audit entry.
     pub before: Option<String>,
 }
@@ -331,8 +329,7 @@ impl Writer {
         shared: Shared,
     ) -> Self {
         let (unit, definitions) = (Unit::default(), Definitions::default());
-        let ruled = BTreeSet::new();
-        Self { tx: Transaction { session, unit, ids, definitions, limited, ruled, before: None }, shared }
+        Self { tx: Transaction { session, unit, ids, definitions, limited, before: None }, shared }
     }
 
     /// Works until every sender is gone.
@@ -451,12 +448,12 @@ impl Writer {
         if !pushes.is_empty() {
             let jobs: Vec<_> = pushes.iter().map(|push| push.asked.as_slice()).collect();
             let unread = match trusting {
-                true => push::apply_unread(&mut tx.session, &mut tx.unit, &jobs, &tx.ruled).await?,
+                true => push::apply_unread(&mut tx.session, &mut tx.unit, &jobs, &tx.limited).await?,
                 false => None,
             };
             let answers = match unread {
                 Some(answers) => answers,
-                None => push::apply(&mut tx.session, &mut tx.unit, &jobs, Some(&mut tx.ruled)).await?,
+                None => push::apply(&mut tx.session, &mut tx.unit, &jobs, Some(&tx.limited)).await?,
             };
             keep(pushes, answers);
             yielded.take(take(&mut tx.unit));

@@ -1,5 +1,6 @@
 //! The one look before jobs are enqueued: numbers for them, ids that are taken, and queues with rules of their own.
 
+use crate::engine::limited::LimitedQueues;
 use crate::engine::rows::{PushedJob, get};
 use crate::engine::session::{Row, Session, limit};
 use crate::engine::statement::look_by;
@@ -37,24 +38,21 @@ pub(in crate::engine) struct Look {
 impl Look {
     /// Returns the look that reads nothing, if the statement that writes these jobs can check whatever matters to them. An id
     /// that is taken and a rule of a queue make that statement fail.
-    pub(super) fn spared(session: &Session, jobs: &[&NewJob], ruled: &BTreeSet<String>) -> Option<Self> {
+    pub(super) fn spared(session: &Session, jobs: &[&NewJob], limited: &LimitedQueues) -> Option<Self> {
         let is_plain = |job: &&NewJob| {
             let terms = &job.terms;
             let asks = terms.unique.is_some() || terms.rate_limit.is_some() || terms.tenant.is_some();
             let joins = terms.works_for.is_some() || terms.continues.is_some();
-            !asks && !joins && !ruled.contains(&job.queue)
+            !asks && !joins && !limited.is_bounded(&job.queue)
         };
         let spared = session.numbers_rows() && jobs.iter().all(is_plain);
         spared.then(|| Self { numbers: (1..=limit(jobs.len())).collect(), placed: true, ..Self::default() })
     }
 
     /// Remembers which queues of the jobs have rules.
-    pub(super) fn teach(&self, jobs: &[&NewJob], ruled: &mut BTreeSet<String>) {
+    pub(super) fn teach(&self, jobs: &[&NewJob], limited: &LimitedQueues) {
         for queue in jobs.iter().map(|job| &job.queue) {
-            match self.ruled.contains(queue) {
-                true => drop(ruled.insert(queue.clone())),
-                false => drop(ruled.remove(queue)),
-            }
+            limited.learn_of_push(queue, self.ruled.contains(queue));
         }
     }
 

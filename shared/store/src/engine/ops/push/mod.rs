@@ -10,6 +10,7 @@ mod rows;
 mod tenants;
 mod unique;
 
+use super::super::limited::LimitedQueues;
 use super::super::session::Session;
 use super::super::unit::Unit;
 use crate::{Pushed, Ring, StoreError};
@@ -18,7 +19,7 @@ use continuing::{Continued, Open};
 use delegation::Places;
 pub(in super::super) use look::Look;
 use rows::{Rows, first_state};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use tenants::Allowances;
 use turnstone_domain::agent::delegation::DelegationMode;
 use turnstone_domain::{CallId, JobId, JobState, NewJob, Timestamp};
@@ -66,7 +67,7 @@ pub(in super::super) struct DelegationPlace {
 type Answers = Vec<Result<Vec<Pushed>, StoreError>>;
 
 /// Applies all pushes without reading anything first, if none of them needs more than the statement that writes them: see
-/// [`Look::spared`]. `ruled` are the queues known to have rules.
+/// [`Look::spared`].
 ///
 /// # Errors
 /// Also when an id is taken, or a queue has a rule that is not known yet: then [`apply`] gives the answers.
@@ -74,31 +75,31 @@ pub(in super::super) async fn apply_unread(
     session: &mut Session,
     unit: &mut Unit,
     pushes: &[&[NewJob]],
-    ruled: &BTreeSet<String>,
+    limited: &LimitedQueues,
 ) -> Result<Option<Answers>, StoreError> {
     let jobs: Vec<&NewJob> = pushes.iter().copied().flatten().collect();
-    let Some(look) = Look::spared(session, &jobs, ruled) else { return Ok(None) };
+    let Some(look) = Look::spared(session, &jobs, limited) else { return Ok(None) };
     let entry = |job| PushEntry { job, step: None, delegation: None, continues: None };
     let entries: Vec<Vec<PushEntry<'_>>> =
         pushes.iter().map(|jobs| jobs.iter().map(entry).collect()).collect();
     enqueue(session, unit, look, &entries).await.map(Some)
 }
 
-/// Applies all pushes; each is taken whole or not at all, and one that is refused writes nothing. `ruled` learns which of their
-/// queues have rules.
+/// Applies all pushes; each is taken whole or not at all, and one that is refused writes nothing. `limited` learns which of
+/// their queues have rules.
 pub(in super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     pushes: &[&[NewJob]],
-    ruled: Option<&mut BTreeSet<String>>,
+    limited: Option<&LimitedQueues>,
 ) -> Result<Answers, StoreError> {
     let places = Places::find(session, pushes).await?;
     let continued = Continued::find(session, pushes).await?;
     // After engagements are held: their inputs are worked on in the order of their numbers.
     let jobs: Vec<&NewJob> = pushes.iter().copied().flatten().collect();
     let look = Look::take(session, &jobs, 0).await?;
-    if let Some(ruled) = ruled {
-        look.teach(&jobs, ruled);
+    if let Some(limited) = limited {
+        look.teach(&jobs, limited);
     }
     let refusal = |jobs: &&[NewJob]| {
         look.refusal(jobs).or_else(|| places.refusal(jobs)).or_else(|| continued.refusal(jobs))
