@@ -81,7 +81,7 @@ impl<'m> Admission<'m> {
             let success = self.answered(&outbox.claimed);
             return circuit::report(outbox, success).await;
         }
-        let service = Service::Model { provider: &self.provider, model: &self.model };
+        let service = Service::Model { provider: self.provider, model: self.model };
         circuit::failed(outbox, &self.breaker, service).await?;
         Ok(())
     }
