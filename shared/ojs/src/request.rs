@@ -27,7 +27,7 @@ pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, OjsError> {
 /// Reads a body that may be empty, which means an object without members.
 ///
 /// # Errors
-/// As for [`read`].
+/// As for [`read()`].
 pub fn read_if_any<T: DeserializeOwned>(body: &[u8]) -> Result<T, OjsError> {
     Fields::read_if_any(body)?.typed()
 }
