@@ -93,7 +93,7 @@ impl Output {
         if self.compact {
             return self.ndjson(value);
         }
-        // What is carried as text is parsed, so that it is indented like the rest.
+        // A member that holds JSON as a text is parsed, so that it is indented like the others.
         let text = match serde_json::to_value(value) {
             Ok(value) => serde_json::to_string_pretty(&value),
             Err(_) => serde_json::to_string_pretty(value),

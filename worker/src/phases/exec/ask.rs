@@ -18,7 +18,7 @@ use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
 
 /// The outcome for a model whose questions may not be shown, because it works for a guarded agent. No
 /// guardrail has checked them; the guardrail of that agent checks only that agent's own words (OAS-43).
-const NOBODY: &str = "there is nobody to ask: the agent that you work for has its words checked before its user sees them, and \
+const NO_USER_TO_ASK: &str = "there is nobody to ask: the agent that you work for has its words checked before its user sees them, and \
                       yours are not. Go on without an answer, or say what you have to know in what you answer";
 
 /// Returns true if a call asks the user.
@@ -77,7 +77,7 @@ async fn allowable(
         Err(refusal) => return Ok(Err(refusal)),
     };
     if outbox.claimed.agent.guardrails.for_guarded {
-        return Ok(Err(ToolOutcome::refused(FailureKind::Policy, NOBODY)));
+        return Ok(Err(ToolOutcome::refused(FailureKind::Policy, NO_USER_TO_ASK)));
     }
     let act = Act::Call { call, capability: &capability, idempotent: true };
     if let Ruling::Deny(refusal) = policy::may(past, outbox, act).await? {
