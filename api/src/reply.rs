@@ -173,10 +173,13 @@ pub(crate) fn json_text(status: StatusCode, text: String) -> Response {
 /// # Errors
 /// 500 when the value has no JSON form.
 pub(crate) fn text(body: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string(body).map_err(|error| {
-        tracing::error!(%error, "an answer could not be written");
-        Failure(OjsError::internal("The answer could not be written."))
-    })
+    serde_json::to_string(body).map_err(unwritable)
+}
+
+/// Apart, because [`text`] is compiled for each type of answers.
+fn unwritable(error: serde_json::Error) -> Failure {
+    tracing::error!(%error, "an answer could not be written");
+    Failure(OjsError::internal("The answer could not be written."))
 }
 
 /// 404 for a path that does not exist.

@@ -4,6 +4,7 @@
 use crate::metrics;
 use crate::probes;
 use crate::serve::ServeLimits;
+use async_recursion::async_recursion as boxed;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -38,6 +39,7 @@ pub struct Probed {
 ///
 /// # Errors
 /// When the listener itself fails.
+#[boxed]
 pub async fn serve_probes(
     listener: TcpListener,
     probed: Probed,

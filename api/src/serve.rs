@@ -2,6 +2,7 @@
 
 use crate::connection::{Activity, HeldBody, TimedBody, TimedConnection};
 use crate::tls::Tls;
+use async_recursion::async_recursion as boxed;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -64,6 +65,7 @@ impl Default for ServeLimits {
 ///
 /// # Errors
 /// When the listener itself fails.
+#[boxed]
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,

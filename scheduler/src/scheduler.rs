@@ -7,6 +7,7 @@ use crate::duties::{DUTIES, FireCron, Interval};
 use crate::leadership::Leadership;
 use crate::tick::{FALLBACK, SHORTEST, Setback, Timetable, pause};
 use crate::{SchedulerOptions, WebhookSender};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
@@ -78,6 +79,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// The first failure of a duty. The other duties have run, and a later tick repeats the failed one.
+    #[boxed]
     pub async fn tick(&self) -> Result<usize, StoreError> {
         let Some(term) = self.leadership.take().await? else { return Ok(0) };
         let done = self.perform(&term, true, self.clock.now(), &mut Timetable::default()).await?;
@@ -93,6 +95,7 @@ impl Scheduler {
     /// While nothing is due, the leader asks the store every two seconds for the next due time; [`Ring::Due`] makes it ask at
     /// once. A failing store never ends it: the first failure is logged, and it tries again after growing pauses of at most
     /// two seconds.
+    #[boxed]
     pub async fn run(self, shutdown: CancellationToken) {
         let holding = self.leadership.hold(&shutdown);
         tokio::pin!(holding);

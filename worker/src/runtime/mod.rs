@@ -22,6 +22,7 @@ use apalis_core::error::BoxDynError;
 use apalis_core::monitor::Monitor;
 use apalis_core::worker::builder::WorkerBuilder;
 use apalis_core::worker::ext::parallelize::ParallelizeExt;
+use async_recursion::async_recursion as boxed;
 use backend::{Assignment, LedgerBackend};
 use beats::Beats;
 pub use beats::host_name;
@@ -52,6 +53,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`StoreError::WorkerNameTaken`] when another worker of this name is alive, or the store failed.
+    #[boxed]
     pub async fn register(&self) -> Result<(), StoreError> {
         self.beats.register().await
     }
@@ -74,6 +76,7 @@ impl Worker {
     /// # Errors
     /// The worker cannot be added to the fleet's list. Another worker took its name while this one did not report. Or
     /// apalis could not run it. Every lease is released before `run` returns the error.
+    #[boxed]
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), BoxDynError> {
         self.beats.register().await?;
         let options = self.deps.options.clone();

@@ -13,6 +13,7 @@ use crate::tool::remote::{RemoteAgent, RemoteBook, RemoteConfig};
 use crate::tool::uncalled::Uncalled;
 use crate::tool::url_template::UrlTemplate;
 use crate::tool::{RemoteCancellation, Tool, ToolError, outbound};
+use async_recursion::async_recursion as boxed;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -208,6 +209,7 @@ impl Toolbox {
     ///
     /// # Errors
     /// The reason why the agent was not notified.
+    #[boxed]
     pub async fn cancel(
         &self,
         place: &str,
@@ -237,6 +239,7 @@ impl Toolbox {
     ///
     /// # Errors
     /// A sentence with the reason why it cannot be called now.
+    #[boxed]
     pub async fn named_agent(&self, name: &str) -> Result<Arc<RemoteAgent>, String> {
         match &self.remote {
             Some(book) => book.named(name).await,
@@ -248,6 +251,7 @@ impl Toolbox {
     ///
     /// # Errors
     /// A sentence with the reason why it cannot be called now.
+    #[boxed]
     pub async fn remote_agent(&self, url: &str) -> Result<Arc<RemoteAgent>, String> {
         match &self.remote {
             Some(book) => book.agent(url).await,
@@ -326,6 +330,7 @@ impl Toolbox {
     }
 
     /// Ends the connections to MCP servers, and their processes.
+    #[boxed]
     pub async fn close(&self) {
         let declared = self.declared.iter().flat_map(|declared| declared.servers());
         let servers: Vec<_> = self.servers.values().cloned().chain(declared).collect();

@@ -19,14 +19,14 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// Reads the counters of the server at `url`, once sessions that have ended have reported.
+    /// Reads the counters of the server, once sessions that have ended have reported.
     ///
     /// # Errors
     /// The server does not answer, or does not let this role read them.
-    pub async fn read(url: &str) -> anyhow::Result<Self> {
+    pub async fn read(server: &PostgresOptions) -> anyhow::Result<Self> {
         tokio::time::sleep(REPORTED).await;
         let processor_ms = processor_ms_of("postgres");
-        let counters = PostgresStore::counters(&PostgresOptions::new(url)).await?;
+        let counters = PostgresStore::counters(server).await?;
         Ok(Self { processor_ms, rows: counters.rows as f64, bytes: counters.wal_bytes as f64 })
     }
 

@@ -99,6 +99,9 @@ pub struct BenchArgs {
     /// The store to measure, as sqlite:PATH or postgres://…; jobs of the measurement stay in it. Without it: fresh files
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
+    /// Measure through a pooler in transaction mode that is at the address of --store
+    #[arg(long)]
+    pub transaction_pooler: bool,
     /// The directory of the temporary files: on the disk that matters [default: the store's, else the current
     /// directory]
     #[arg(long, value_name = "DIR")]
@@ -149,7 +152,7 @@ pub async fn run(args: BenchArgs, output: Output) -> anyhow::Result<ExitCode> {
     let progress = if output.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
     progress.enable_steady_tick(Duration::from_millis(120));
     let bench = Bench {
-        place: BenchPlace::new(args.store.as_deref(), args.dir)?,
+        place: BenchPlace::new(args.store.as_deref(), args.dir, args.transaction_pooler)?,
         rounds: args.rounds,
         concurrency: args.concurrency.and_then(|n| usize::try_from(n).ok()),
         messages: args.messages.and_then(|n| usize::try_from(n).ok()),

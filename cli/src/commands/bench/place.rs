@@ -21,7 +21,7 @@ pub struct BenchPlace {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum NamedStore {
     Sqlite(PathBuf),
-    Postgres(String),
+    Postgres { url: String, transaction_pooler: bool },
 }
 
 /// An open store; a temporary one is removed when this is dropped.
@@ -36,12 +36,20 @@ pub struct Ground {
 }
 
 impl BenchPlace {
-    /// Returns the store at `url`, else fresh files below `dir`.
+    /// Returns the store at `url`, else fresh files below `dir`. The pooler is one in front of PostgreSQL.
     ///
     /// # Errors
     /// The URL is none that this version understands, or there is no such directory.
-    pub fn new(url: Option<&str>, dir: Option<PathBuf>) -> Result<Self, Failure> {
-        let given = url.map(given).transpose()?;
+    pub fn new(url: Option<&str>, dir: Option<PathBuf>, pooler: bool) -> Result<Self, Failure> {
+        let mut given = url.map(given).transpose()?;
+        match &mut given {
+            Some(NamedStore::Postgres { transaction_pooler, .. }) => *transaction_pooler = pooler,
+            _ if pooler => {
+                return Err(Failure::usage("--transaction-pooler needs a PostgreSQL database")
+                    .hint("name it with --store postgres://…"));
+            }
+            _ => {}
+        }
         let file = match &given {
             Some(NamedStore::Sqlite(path)) => Some(path.as_path()),
             _ => None,
@@ -55,10 +63,15 @@ impl BenchPlace {
         Err(Failure::usage(problem).hint("create it, or name another one with --dir"))
     }
 
+    fn postgres(&self) -> Option<PostgresOptions> {
+        let Some(NamedStore::Postgres { url, transaction_pooler }) = &self.given else { return None };
+        Some(PostgresOptions { transaction_pooler: *transaction_pooler, ..PostgresOptions::new(url) })
+    }
+
     /// Returns true if it is a PostgreSQL database.
     #[must_use]
     pub fn is_postgres(&self) -> bool {
-        matches!(self.given, Some(NamedStore::Postgres(_)))
+        matches!(self.given, Some(NamedStore::Postgres { .. }))
     }
 
     /// Returns the work of the database's server so far; `None` where there is no server.
@@ -66,9 +79,9 @@ impl BenchPlace {
     /// # Errors
     /// As [`Spending::read`].
     pub async fn spending(&self) -> anyhow::Result<Option<Spending>> {
-        match &self.given {
-            Some(NamedStore::Postgres(url)) => Spending::read(url).await.map(Some),
-            _ => Ok(None),
+        match self.postgres() {
+            Some(options) => Spending::read(&options).await.map(Some),
+            None => Ok(None),
         }
     }
 
@@ -96,8 +109,8 @@ impl BenchPlace {
     /// It cannot be opened.
     pub async fn open(&self) -> Result<Ground, Failure> {
         let ids = Arc::new(SystemIds);
-        if let Some(NamedStore::Postgres(url)) = &self.given {
-            let opened = PostgresStore::open(&PostgresOptions::new(url), ids).await;
+        if let Some(options) = self.postgres() {
+            let opened = PostgresStore::open(&options, ids).await;
             let (store, clock) = opened.map_err(|error| Failure::failed(error.to_string()))?;
             return Ok(Ground { store, clock, temporary: false, _dir: None });
         }
@@ -138,7 +151,10 @@ impl BenchPlace {
         match &self.given {
             Some(NamedStore::Sqlite(path)) => format!("sqlite:{}", path.display()),
             // The address may hold a password.
-            Some(NamedStore::Postgres(_)) => "a PostgreSQL database".to_owned(),
+            Some(NamedStore::Postgres { transaction_pooler: true, .. }) => {
+                "a PostgreSQL database behind a pooler".to_owned()
+            }
+            Some(NamedStore::Postgres { .. }) => "a PostgreSQL database".to_owned(),
             None => format!("a fresh SQLite file for each round in {}", self.dir.display()),
         }
     }
@@ -149,7 +165,10 @@ impl BenchPlace {
         let mut flags = vec!["--dir".to_owned(), self.dir.display().to_string()];
         let store = match &self.given {
             Some(NamedStore::Sqlite(path)) => Some(format!("sqlite:{}", path.display())),
-            Some(NamedStore::Postgres(url)) => Some(url.clone()),
+            Some(NamedStore::Postgres { url, transaction_pooler }) => {
+                flags.extend(transaction_pooler.then(|| "--transaction-pooler".to_owned()));
+                Some(url.clone())
+            }
             None => None,
         };
         flags.extend(store.into_iter().flat_map(|store| ["--store".to_owned(), store]));
@@ -164,7 +183,7 @@ impl BenchPlace {
 
 fn given(url: &str) -> Result<NamedStore, Failure> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        return Ok(NamedStore::Postgres(url.to_owned()));
+        return Ok(NamedStore::Postgres { url: url.to_owned(), transaction_pooler: false });
     }
     let path = url.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path));
     match path.filter(|path| !path.is_empty()) {
@@ -188,8 +207,17 @@ mod tests {
     }
 
     #[test]
+    fn a_pooler_is_one_of_postgres_and_another_process_is_told_of_it() {
+        let at = |url| BenchPlace::new(url, None, true);
+        assert!(at(Some("postgres://h/db")).unwrap().flags().contains(&"--transaction-pooler".to_owned()));
+        for url in [None, Some("sqlite:data/t.db")] {
+            assert!(at(url).unwrap_err().message.contains("PostgreSQL"));
+        }
+    }
+
+    #[test]
     fn a_missing_directory_is_reported() {
-        let missing = BenchPlace::new(None, Some(PathBuf::from("/no/such/place"))).unwrap_err();
+        let missing = BenchPlace::new(None, Some(PathBuf::from("/no/such/place")), false).unwrap_err();
         assert!(missing.message.contains("/no/such/place") && missing.hint.is_some());
     }
 }

@@ -6,6 +6,7 @@ use super::rows::{Fields, Inconsistency, get, wrong};
 use super::session::Reader;
 use super::views::{many, one};
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::sync::Arc;
@@ -54,11 +55,13 @@ pub struct Artifacts(pub(super) Arc<Engine>);
 
 impl Artifacts {
     /// The artifacts of an engagement, in order, with those of the past that it shares.
+    #[boxed]
     pub async fn artifacts(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
         of_engagement(&self.0.readers, engagement).await
     }
 
     /// An artifact of this tenant; without one, of any tenant.
+    #[boxed]
     pub async fn artifact(
         &self,
         id: &ArtifactId,
@@ -69,6 +72,7 @@ impl Artifacts {
     }
 
     /// Returns the content of an artifact.
+    #[boxed]
     pub async fn artifact_content(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
         content(&self.0.readers, id).await
     }

@@ -10,6 +10,7 @@ use super::rows::audit_entry;
 use super::session::Arg;
 use super::views::{all, many};
 use crate::{Page, StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_domain::Timestamp;
 use turnstone_domain::audit::{AuditEntry, AuditHead};
@@ -105,6 +106,7 @@ pub struct Audit(pub(super) Arc<Engine>);
 
 impl Audit {
     /// Appends entries that belong to no change, such as refused requests.
+    #[boxed]
     pub async fn append(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
         self.0
             .write(entries, |tx, entries| {
@@ -114,18 +116,21 @@ impl Audit {
     }
 
     /// Returns the end of the chain.
+    #[boxed]
     pub async fn head(&self) -> Result<AuditHead, StoreError> {
         let (action, text) = ("read the end of the audit", &sql::SELECT_AUDIT_HEAD);
         Ok(all(&self.0.readers, action, text, &[], ops::head).await?.pop().unwrap_or_default())
     }
 
     /// Returns at most `limit` entries after a number, in order. An entry that cannot be read is an error.
+    #[boxed]
     pub async fn after(&self, seq: i64, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
         let (action, text) = ("read the audit", &sql::SELECT_AUDIT_ENTRIES);
         all(&self.0.readers, action, text, &[seq.into(), limit.into()], audit_entry).await
     }
 
     /// Returns the newest entries of a tenant, or of all, the newest first; with `before`, those below this number.
+    #[boxed]
     pub async fn newest(
         &self,
         tenant: Option<&str>,

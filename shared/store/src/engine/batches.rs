@@ -6,6 +6,7 @@ use super::rows::get;
 use super::session::{Arg, Row};
 use super::views::{many, one};
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::{JobState, Timestamp};
 
@@ -56,6 +57,7 @@ pub struct Batches(pub(super) Arc<Engine>);
 
 impl Batches {
     /// Returns the batch of a tag. A tag that no job has gives a batch without jobs.
+    #[boxed]
     pub async fn batch(&self, tag: &str, tenant: Option<&str>) -> Result<Batch, StoreError> {
         let (readers, values) = (&self.0.readers, [tag.into(), tenant.into()]);
         let mut batch = Batch::default();
@@ -92,6 +94,7 @@ impl Batches {
 
     /// Closes the batch of a tag: once all of its jobs have ended, the scheduler notes its end. A batch that ended and
     /// received further jobs is closed anew. Returns false when no job has the tag, and then nothing changes.
+    #[boxed]
     pub async fn close(&self, tag: &str, tenant: Option<&str>, now: Timestamp) -> Result<bool, StoreError> {
         let requested = (tag.to_owned(), tenant.map(str::to_owned), now);
         self.0

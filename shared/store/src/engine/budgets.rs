@@ -6,6 +6,7 @@ use super::session::{Arg, Row};
 use super::views::{all, many};
 use super::{Engine, journal};
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnstone_domain::budget::{Budget, BudgetRule, OnExceed, day_of};
@@ -122,6 +123,7 @@ impl Budgets {
     /// Makes a shared budget, or changes what it limits; jobs that wait for it resume. With `given`, which is what the
     /// configuration says of it, nothing is changed unless that is something else than the last time. Returns whether
     /// anything was.
+    #[boxed]
     pub async fn set(
         &self,
         rule: BudgetRule,
@@ -137,6 +139,7 @@ impl Budgets {
 
     /// Raises the limits that a shared budget has; jobs that wait for it resume. `None` when there is none of this name and
     /// tenant.
+    #[boxed]
     pub async fn raise(
         &self,
         name: &str,
@@ -153,6 +156,7 @@ impl Budgets {
     }
 
     /// Forgets a shared budget, which no longer limits anything; returns whether there was one.
+    #[boxed]
     pub async fn forget(&self, name: &str, tenant: Option<&str>, now: Timestamp) -> Result<bool, StoreError> {
         self.0
             .write((name.to_owned(), tenant.map(str::to_owned), now), |tx, (name, tenant, now)| {
@@ -163,6 +167,7 @@ impl Budgets {
 
     /// Changes what an engagement and its delegates may spend; jobs that wait for it resume. `None` when there is no such
     /// engagement of this tenant.
+    #[boxed]
     pub async fn set_own(
         &self,
         engagement: &EngagementId,
@@ -186,6 +191,7 @@ impl Budgets {
     }
 
     /// Shared budgets by name, with their rows for the days from `since` on; all, or the one of this name.
+    #[boxed]
     pub async fn list(
         &self,
         name: Option<&str>,
@@ -214,6 +220,7 @@ impl Budgets {
     }
 
     /// Returns the cost of an engagement.
+    #[boxed]
     pub async fn cost_of(&self, engagement: &EngagementId) -> Result<EngagementCost, StoreError> {
         let phases = self.cost_of_phases(engagement).await?;
         let values = [engagement.as_str().into()];
@@ -229,6 +236,7 @@ impl Budgets {
 
     /// Returns the spending on models, by day, tenant and model, newest day first; that of all jobs, or of those with a
     /// tag and their delegates.
+    #[boxed]
     pub async fn daily(
         &self,
         tenant: Option<&str>,

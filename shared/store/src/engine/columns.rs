@@ -50,7 +50,7 @@ impl Columns {
     /// # Errors
     /// The statement names a column that the rows do not have, or a value cannot be encoded.
     pub(crate) fn of<R: Batch>(rows: Vec<R>, text: &Text) -> Result<Self, StoreError> {
-        let (mut all, places) = Self::empty::<R>(rows.len(), text)?;
+        let (mut all, places) = Self::empty(R::COLUMNS, rows.len(), text)?;
         for row in rows {
             row.put(&mut all.columns, &places)?;
         }
@@ -59,7 +59,7 @@ impl Columns {
 
     /// As [`Columns::of`], of rows that are kept.
     pub(crate) fn of_kept<R: Batch>(rows: &[&R], text: &Text) -> Result<Self, StoreError> {
-        let (mut all, places) = Self::empty::<R>(rows.len(), text)?;
+        let (mut all, places) = Self::empty(R::COLUMNS, rows.len(), text)?;
         for row in rows {
             row.put_copy(&mut all.columns, &places)?;
         }
@@ -68,23 +68,27 @@ impl Columns {
 
     /// The columns of a statement, and the place of each column of the rows among them. A statement that does not name its
     /// columns gets all of them.
-    fn empty<R: Batch>(rows: usize, text: &Text) -> Result<(Self, Vec<Option<usize>>), StoreError> {
+    fn empty(
+        all: &'static [(&'static str, Option<ColumnKind>)],
+        rows: usize,
+        text: &Text,
+    ) -> Result<(Self, Vec<Option<usize>>), StoreError> {
         let unknown = |name: &str| StoreError::Database {
             action: "make a batch",
             message: format!("the rows have no column `{name}`"),
         };
         let names = match text.columns {
-            [] => R::COLUMNS.iter().filter(|(_, kind)| kind.is_some()).map(|(name, _)| *name).collect(),
+            [] => all.iter().filter(|(_, kind)| kind.is_some()).map(|(name, _)| *name).collect(),
             columns => Cow::Borrowed(columns),
         };
-        let mut places = vec![None; R::COLUMNS.len()];
+        let mut places = vec![None; all.len()];
         let mut columns = Vec::with_capacity(names.len());
         for (at, name) in names.iter().enumerate() {
             // A list of single values has no name.
-            let known = R::COLUMNS.iter().position(|(column, _)| column == name || column.is_empty());
+            let known = all.iter().position(|(column, _)| column == name || column.is_empty());
             let known = known.ok_or_else(|| unknown(name))?;
             places[known] = Some(at);
-            columns.push(match R::COLUMNS[known].1 {
+            columns.push(match all[known].1 {
                 Some(ColumnKind::Ints) => Column::Ints(Vec::with_capacity(rows)),
                 Some(ColumnKind::Texts) => Column::Texts(Vec::with_capacity(rows)),
                 None => return Err(unknown(name)),

@@ -5,6 +5,7 @@ use super::ops::control as ops;
 use super::rows::decode;
 use super::views::many;
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::{CallId, EngagementId, JobId, JobState, Timestamp};
 
@@ -185,6 +186,7 @@ impl Control {
     /// Pauses a job: no worker claims it from now on. Our worker stops after the current phase and releases the
     /// job; a worker in another language keeps its lease. Pausing a paused job changes nothing. Returns the job's
     /// state.
+    #[boxed]
     pub async fn pause(&self, target: Target, reason: Option<String>) -> Controlled<JobState> {
         self.0
             .write((target, reason), |tx, (target, reason)| {
@@ -194,6 +196,7 @@ impl Control {
     }
 
     /// The job may be claimed again. Returns its state.
+    #[boxed]
     pub async fn resume(
         &self,
         target: Target,
@@ -209,6 +212,7 @@ impl Control {
 
     /// Makes a new job that continues from a turn of this one, with everything before it. This job stays as it is.
     /// The copy of a plain job is paused.
+    #[boxed]
     pub async fn fork(&self, target: Target, fork: Fork) -> Controlled<Branch> {
         self.0
             .write((target, fork), |tx, (target, fork)| {
@@ -218,6 +222,7 @@ impl Control {
     }
 
     /// Two branches of the job become a new one, which is paused.
+    #[boxed]
     pub async fn merge(&self, target: Target, merge: Merge) -> Controlled<Merged> {
         self.0
             .write((target, merge), |tx, (target, merge)| {
@@ -227,6 +232,7 @@ impl Control {
     }
 
     /// The next turn makes a call again.
+    #[boxed]
     pub async fn retry_tool(&self, target: Target, retry: ToolRetry) -> Controlled<Retried> {
         self.0
             .write((target, retry), |tx, (target, retry)| {
@@ -237,11 +243,13 @@ impl Control {
 
     /// Keeps a key unless there is one of its name; returns the one that is kept. The first process decides, so all
     /// processes get the same key.
+    #[boxed]
     pub async fn keep_key(&self, key: ServerKey) -> Result<ServerKey, StoreError> {
         self.0.write(key, |tx, key| Box::pin(ops::keep_key(&mut tx.session, key))).await
     }
 
     /// The keys whose names begin like this, by name.
+    #[boxed]
     pub async fn keys(&self, beginning: &str) -> Result<Vec<ServerKey>, StoreError> {
         let (action, text) = ("read keys", &sql::SELECT_SERVER_KEYS);
         let mut keys = many(&self.0.readers, action, text, &[], decode::<ServerKey>).await?;

@@ -7,6 +7,7 @@ use super::session::Args;
 use super::statement::decode_all;
 use super::views::many;
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::Timestamp;
 use turnstone_domain::agent::credential::{ANY_TOOL, Content, Credential, Owner};
@@ -69,6 +70,7 @@ impl Credentials {
     ///
     /// # Errors
     /// [`StoreError::Unfit`] when it holds a secret and nothing is encrypted.
+    #[boxed]
     pub async fn keep(&self, credential: Credential) -> Result<(), StoreError> {
         if matches!(credential.content, Content::Value(_)) && !self.seals() {
             let why =
@@ -79,6 +81,7 @@ impl Credentials {
     }
 
     /// Forgets the credentials of an owner for a tool, or one header of them; returns whether there was any.
+    #[boxed]
     pub async fn forget(&self, owner: &Owner, tool: &str, header: Option<&str>) -> Result<bool, StoreError> {
         let requested = (owner.clone(), tool.to_owned(), header.map(str::to_owned));
         self.0
@@ -89,12 +92,14 @@ impl Credentials {
     }
 
     /// All of them, by owner, tool and header.
+    #[boxed]
     pub async fn listed(&self) -> Result<Vec<ListedCredential>, StoreError> {
         let (action, text) = ("list credentials", &sql::SELECT_CREDENTIALS);
         many(&self.0.readers, action, text, &[], listed).await
     }
 
     /// Those that a call of this tool is made with: what is kept for the tool goes before what is kept for every tool.
+    #[boxed]
     pub async fn of_call(&self, owner: &Owner, tool: &str) -> Result<Vec<Credential>, StoreError> {
         let values = [owner.kind().into(), owner.subject().into(), tool.into(), ANY_TOOL.into()];
         let (action, text) = ("read credentials", &sql::SELECT_CREDENTIALS_OF_CALL);

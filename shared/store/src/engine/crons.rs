@@ -6,6 +6,7 @@ use super::rows::{self, Fields, Inconsistency, get};
 use super::session::Arg;
 use super::views::{all, many};
 use crate::{StoreError, Term, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::cron::{CronChange, CronEntry, CronRun};
 use turnstone_domain::{JobId, NewJob, Timestamp};
@@ -40,6 +41,7 @@ pub struct Crons(pub(super) Arc<Engine>);
 impl Crons {
     /// Makes an entry, or replaces the one of its name and tenant, which keeps its age and its counts. Returns whether
     /// it is new. A tenant has at most `most` entries.
+    #[boxed]
     pub async fn put(&self, entry: CronEntry, most: u32) -> Result<bool, StoreError> {
         let requested = (entry, most);
         self.0
@@ -50,6 +52,7 @@ impl Crons {
     }
 
     /// Changes an entry; returns whether there is one.
+    #[boxed]
     pub async fn change(
         &self,
         name: &str,
@@ -66,11 +69,13 @@ impl Crons {
     }
 
     /// Returns one entry. Without a tenant, an entry that has no tenant comes before those of tenants.
+    #[boxed]
     pub async fn cron(&self, name: &str, tenant: Option<&str>) -> Result<Option<CronEntry>, StoreError> {
         Ok(self.listed(Some(name), tenant, None).await?.into_iter().next())
     }
 
     /// Entries by name; with `enabled`, those that are or are not.
+    #[boxed]
     pub async fn crons(
         &self,
         tenant: Option<&str>,
@@ -80,6 +85,7 @@ impl Crons {
     }
 
     /// Forgets an entry and its history; the jobs that it made stay. Returns it as it was.
+    #[boxed]
     pub async fn forget(&self, name: &str, tenant: Option<&str>) -> Result<Option<CronEntry>, StoreError> {
         self.0
             .write((name.to_owned(), tenant.map(str::to_owned)), |tx, (name, tenant)| {
@@ -89,6 +95,7 @@ impl Crons {
     }
 
     /// At most `limit` entries whose next occurrence has come, the longest due first.
+    #[boxed]
     pub async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<CronEntry>, StoreError> {
         let values = [now.0.into(), limit.into()];
         let (action, text) = ("look for due cron entries", &sql::SELECT_DUE_CRONS);
@@ -101,6 +108,7 @@ impl Crons {
     ///
     /// # Errors
     /// [`StoreError::Deposed`] when the term has ended, and nothing was changed.
+    #[boxed]
     pub async fn fire(&self, firing: Firing, term: &Term) -> Result<Option<usize>, StoreError> {
         self.0
             .write((firing, term.clone()), |tx, (firing, term)| {
@@ -113,6 +121,7 @@ impl Crons {
     ///
     /// # Errors
     /// As for [`crate::Intake::push`].
+    #[boxed]
     pub async fn trigger(&self, entry: &CronEntry, job: NewJob, at: Timestamp) -> Result<JobId, StoreError> {
         self.0
             .write((entry.clone(), job, at), |tx, (entry, job, at)| {
@@ -122,6 +131,7 @@ impl Crons {
     }
 
     /// The latest occurrences of an entry, newest first.
+    #[boxed]
     pub async fn history(&self, entry: &CronEntry, limit: u32) -> Result<Vec<CronRun>, StoreError> {
         let tenant = entry.tenant.as_deref().unwrap_or_default();
         let values = [tenant.into(), entry.name.as_str().into(), limit.into()];

@@ -6,6 +6,7 @@ use super::rows::{get, json};
 use super::session::{Args, Reader};
 use super::views::{all, one};
 use crate::{Delegated, StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use serde::Serialize;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
@@ -97,6 +98,7 @@ pub struct Delegations(pub(super) Arc<Engine>);
 
 impl Delegations {
     /// Returns the links of a job, with at most `most` of those below it.
+    #[boxed]
     pub async fn links(&self, job: &JobId, most: u32) -> Result<DelegationLinks, StoreError> {
         let (action, values) = ("read a family", [job.as_str().into()]);
         let above = one(&self.0.readers, action, &sql::SELECT_FAMILY_ABOVE, &values, |row| {

@@ -6,6 +6,7 @@ use super::rows::{Fields, Inconsistency, get};
 use super::session::{Arg, Args, Row};
 use super::statement::{decode_all, decode_readable};
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter};
 use turnstone_domain::ids::is_uuid_v7;
@@ -91,6 +92,7 @@ pub struct Feed(pub(super) Arc<Engine>);
 
 impl Feed {
     /// Up to `limit` events after `after`. Looks through a bounded number of events; what is left is `has_more`.
+    #[boxed]
     pub async fn feed(&self, filter: &FeedFilter, after: Cursor, limit: u32) -> Result<FeedPage, StoreError> {
         let wanted = limit as usize;
         let mut page = FeedPage { events: Vec::new(), cursor: after, has_more: false };
@@ -129,6 +131,7 @@ impl Feed {
     }
 
     /// The cursor after which nothing has happened yet.
+    #[boxed]
     pub async fn feed_end(&self) -> Result<Cursor, StoreError> {
         let read = self
             .0

@@ -5,6 +5,7 @@ use super::session::Reader;
 use super::views::{all, one};
 use super::{Engine, journal, ops};
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::fork::{ForkChanges, ForkPoint, Origin, Recorded, RecordedCall, RecordedCheck};
 use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
@@ -71,6 +72,7 @@ pub struct Forks(pub(super) Arc<Engine>);
 impl Forks {
     /// Makes a fork: an engagement and a job of its own, with a budget of its own. It continues from the point,
     /// with the changes applied. The original engagement stays as it is.
+    #[boxed]
     pub async fn fork(&self, fork: NewFork) -> Result<Result<(), ForkRefusal>, StoreError> {
         self.0
             .write(fork, |tx, fork| Box::pin(ops::fork::apply(&mut tx.session, &mut tx.unit, fork, &*tx.ids)))
@@ -78,6 +80,7 @@ impl Forks {
     }
 
     /// Where the engagement of a job was forked from; `None` for one that is no fork.
+    #[boxed]
     pub async fn origin(&self, job: &JobId) -> Result<Option<Origin>, StoreError> {
         origin(&self.0.readers, job).await
     }

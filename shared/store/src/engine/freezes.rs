@@ -6,6 +6,7 @@ use super::session::Args;
 use super::statement::Writes;
 use super::views::all;
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::Timestamp;
 
@@ -28,11 +29,13 @@ pub struct Freezes(pub(super) Arc<Engine>);
 
 impl Freezes {
     /// Returns all freezes, that of the fleet first. One that cannot be read is an error.
+    #[boxed]
     pub async fn all(&self) -> Result<Vec<Freeze>, StoreError> {
         all(&self.0.readers, "read freezes", &sql::SELECT_FREEZES, &[], freeze).await
     }
 
     /// Freezes a tenant or the fleet. A freeze that holds gets this reason.
+    #[boxed]
     pub async fn set(&self, freeze: Freeze) -> Result<(), StoreError> {
         self.0
             .write(freeze, |tx, freeze| {
@@ -46,6 +49,7 @@ impl Freezes {
     }
 
     /// Lifts the freeze of a tenant or of the fleet; returns whether there was one.
+    #[boxed]
     pub async fn lift(&self, tenant: Option<&str>) -> Result<bool, StoreError> {
         self.0
             .write(tenant.unwrap_or_default().to_owned(), |tx, scope| {

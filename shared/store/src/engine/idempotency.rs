@@ -4,6 +4,7 @@ use super::Engine;
 use super::ops::push::idempotency::{self as ops, record};
 use super::views::one;
 use crate::{Pushed, StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::{NewJob, Timestamp};
 
@@ -50,11 +51,13 @@ impl IdempotentPushes {
     ///
     /// # Errors
     /// Those of [`Intake::push`](crate::Intake::push).
+    #[boxed]
     pub async fn push_once(&self, push: IdempotentPush) -> Result<RecordedPush, StoreError> {
         self.0.write(push, |tx, push| Box::pin(ops::once(&mut tx.session, &mut tx.unit, push))).await?
     }
 
     /// Returns what is on record under a key that is in use at `now`.
+    #[boxed]
     pub async fn recorded(&self, name: &str, now: Timestamp) -> Result<Option<RecordedPush>, StoreError> {
         let (action, values) = ("look up an idempotency key", [name.into(), now.0.into()]);
         one(&self.0.readers, action, &sql::SELECT_IDEMPOTENCY_KEY, &values, record).await
@@ -62,6 +65,7 @@ impl IdempotentPushes {
 
     /// Records the answer to a request that has none yet. Returns the recorded one: a concurrent request may have recorded
     /// its own first.
+    #[boxed]
     pub async fn record(&self, name: &str, request: &str, answer: String) -> Result<String, StoreError> {
         let requested = (name.to_owned(), request.to_owned(), answer);
         self.0

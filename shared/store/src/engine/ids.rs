@@ -5,12 +5,14 @@ use super::session::Reader;
 use super::views::{Views, all};
 use crate::StoreError;
 use crate::sql::{self, Text};
+use async_recursion::async_recursion as boxed;
 use turnstone_domain::ids::IdPrefix;
 use turnstone_domain::{EngagementId, JobId};
 
 impl Views {
     /// Returns ids of jobs that begin like this, the lowest first, at most `limit`. `tenant` restricts them to the jobs
     /// of one tenant.
+    #[boxed]
     pub async fn job_ids(
         &self,
         prefix: &IdPrefix,
@@ -23,6 +25,7 @@ impl Views {
 
     /// Returns ids of engagements that begin like this, the lowest first, at most `limit`. `tenant` restricts them to
     /// engagements with a job of one tenant.
+    #[boxed]
     pub async fn engagement_ids(
         &self,
         prefix: &IdPrefix,

@@ -4,6 +4,7 @@ use super::Engine;
 use super::ops::{agents, answer, cancel, reviews};
 use super::writer::Work;
 use crate::StoreError;
+use async_recursion::async_recursion as boxed;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use turnstone_domain::question::Unanswered;
@@ -161,16 +162,19 @@ impl Intake {
     /// # Errors
     /// [`StoreError::DuplicateJob`] names the first id that exists already, [`StoreError::NotUnique`] the first job that
     /// is refused because it would not be unique.
+    #[boxed]
     pub async fn push(&self, jobs: Vec<NewJob>) -> Result<Vec<Pushed>, StoreError> {
         self.0.ask(jobs, Work::Push).await
     }
 
     /// `scheduled | available | pending | active | retryable → cancelled`. An active job's lease ends with it.
+    #[boxed]
     pub async fn cancel(&self, job: &JobId, at: Timestamp) -> Result<CancelOutcome, StoreError> {
         self.cancel_of(job, None, at).await
     }
 
     /// Cancels a job as [`Intake::cancel`] does, if it is this tenant's; `None` means any tenant.
+    #[boxed]
     pub async fn cancel_of(
         &self,
         job: &JobId,
@@ -186,6 +190,7 @@ impl Intake {
 
     /// Registers or replaces an agent; engagements that run keep the definition they began with. Returns whether
     /// anything changed.
+    #[boxed]
     pub async fn register_agent(&self, agent: NewAgent) -> Result<bool, StoreError> {
         self.0
             .write(agent, |tx, agent| {
@@ -195,6 +200,7 @@ impl Intake {
     }
 
     /// Answers what an agent asks its user, and makes its parked job available: `pending → available`.
+    #[boxed]
     pub async fn answer_question(&self, answer: NewAnswer) -> Result<AnswerOutcome, StoreError> {
         self.0
             .write(answer, |tx, answer| Box::pin(answer::apply(&mut tx.session, &mut tx.unit, answer)))
@@ -202,6 +208,7 @@ impl Intake {
     }
 
     /// Removes an agent, unless others name it.
+    #[boxed]
     pub async fn remove_agent(&self, removal: AgentRemoval) -> Result<AgentRemoved, StoreError> {
         self.0
             .write(removal, |tx, removal| {
@@ -214,6 +221,7 @@ impl Intake {
     ///
     /// # Errors
     /// [`StoreError::Unreadable`] when the review is damaged: a worker receives its job, which it cannot read.
+    #[boxed]
     pub async fn decide_review(
         &self,
         review: &ReviewId,

@@ -6,6 +6,7 @@ use super::rows::{JobRow, get, json};
 use super::session::{Arg, Row};
 use super::views::{Views, many, many_by_keys};
 use crate::{JobFilter, JobsWithMeta, StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use serde_json::Value;
 use std::collections::HashMap;
 use turnstone_domain::JobId;
@@ -18,6 +19,7 @@ const MOST: usize = 10_000;
 impl Views {
     /// Jobs by acceptance whose `meta` has [`JobFilter::meta`], at most `limit`. One call reads a bounded number of jobs:
     /// the list continues after [`JobsWithMeta::next_after`] until there is none, and a part of it may be empty.
+    #[boxed]
     pub async fn jobs_with_meta(&self, filter: &JobFilter, limit: u32) -> Result<JobsWithMeta, StoreError> {
         let readers = &self.0.readers;
         let most = usize::try_from(limit).unwrap_or(usize::MAX);

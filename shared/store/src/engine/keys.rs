@@ -5,6 +5,7 @@ use super::ops::keys as ops;
 use super::rows::api_key;
 use super::views::many;
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::Timestamp;
 use turnstone_domain::principal::ApiKey;
@@ -44,21 +45,25 @@ pub struct Keys(pub(super) Arc<Engine>);
 
 impl Keys {
     /// Stores a new key.
+    #[boxed]
     pub async fn create(&self, key: ApiKey) -> Result<NewKeyOutcome, StoreError> {
         self.0.write(key, |tx, key| Box::pin(ops::create(&mut tx.session, key))).await
     }
 
     /// Returns every key, the oldest first.
+    #[boxed]
     pub async fn all(&self) -> Result<Vec<ApiKey>, StoreError> {
         many(&self.0.readers, "read the keys", &sql::SELECT_API_KEYS, &[], api_key).await
     }
 
     /// Gives a living key a new secret. Returns the key; `None` when there is no living key of this id and tenant.
+    #[boxed]
     pub async fn rotate(&self, rotation: Rotation) -> Result<Option<ApiKey>, StoreError> {
         self.0.write(rotation, |tx, rotation| Box::pin(ops::rotate(&mut tx.session, rotation))).await
     }
 
     /// Revokes a living key. Returns the key; `None` when there is no living key of this id and tenant.
+    #[boxed]
     pub async fn revoke(
         &self,
         id: &str,
@@ -74,6 +79,7 @@ impl Keys {
     }
 
     /// Records when keys were last used.
+    #[boxed]
     pub async fn used(&self, uses: Vec<(String, Timestamp)>) -> Result<(), StoreError> {
         self.0.write(uses, |tx, uses| Box::pin(ops::used(&mut tx.session, uses))).await
     }

@@ -8,6 +8,7 @@ use super::views::{all, many, one};
 use super::{Engine, inspect};
 use crate::sql::{self, Text};
 use crate::{HourlyCount, JobFilter, Page, RawRow, StoreError};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::{Job, JobId, JobState, Overrides, Timestamp};
 
@@ -161,6 +162,7 @@ pub struct Operate(pub(super) Arc<Engine>);
 impl Operate {
     /// Dead letters, newest first, and how many match in total. State and order of the filter do not count; one that is
     /// damaged is listed as in [`crate::Views::jobs`].
+    #[boxed]
     pub async fn dead_letters(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError> {
         let readers = &self.0.readers;
         let (action, text) = ("count dead letters", &sql::SELECT_DEAD_COUNT);
@@ -174,11 +176,13 @@ impl Operate {
     }
 
     /// The rows that belong to a job as they are stored, whether they can be read or not; none when it is not stored.
+    #[boxed]
     pub async fn raw_job(&self, id: &JobId) -> Result<Vec<RawRow>, StoreError> {
         inspect::rows_of_job(&self.0.readers, id).await
     }
 
     /// One dead letter.
+    #[boxed]
     pub async fn dead_letter(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
         let (action, values) = ("read a dead letter", [id.as_str().into(), tenant.into()]);
         let rows = many(&self.0.readers, action, &sql::SELECT_DEAD_JOB, &values, JobRow::decode).await?;
@@ -186,6 +190,7 @@ impl Operate {
     }
 
     /// How many dead letters there are, by queue and type.
+    #[boxed]
     pub async fn dead_totals(&self, tenant: Option<&str>) -> Result<Vec<DeadTotal>, StoreError> {
         many(&self.0.readers, "count dead letters", &sql::SELECT_DEAD_TOTALS, &[tenant.into()], |row| {
             Ok(DeadTotal {
@@ -201,6 +206,7 @@ impl Operate {
 
     /// [`JobAction::Retry`] of one job; of a dead letter alone when `dead_letter` is true. An agent job resumes
     /// where it stopped.
+    #[boxed]
     pub async fn retry(
         &self,
         id: &JobId,
@@ -219,6 +225,7 @@ impl Operate {
     }
 
     /// Applies [`JobAction::Delete`] to one dead letter.
+    #[boxed]
     pub async fn delete_dead_letter(
         &self,
         id: &JobId,
@@ -232,6 +239,7 @@ impl Operate {
     }
 
     /// Applies one action to all jobs that a filter finds, in transactions of bounded size.
+    #[boxed]
     pub async fn bulk(&self, bulk: Bulk) -> Result<BulkOutcome, StoreError> {
         let states: &[JobState] = match bulk.states.as_slice() {
             _ if bulk.dead_letters => &[JobState::Discarded],
@@ -247,6 +255,7 @@ impl Operate {
     }
 
     /// Returns how many jobs ended from `since` on, by state.
+    #[boxed]
     pub async fn ended(
         &self,
         tenant: Option<&str>,
@@ -261,12 +270,14 @@ impl Operate {
     }
 
     /// Returns a tenant's ended jobs per hour, newest first, from `since` on, of those that are still kept.
+    #[boxed]
     pub async fn history_of(&self, tenant: &str, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
         let (action, values) = ("count ended jobs", [since.0.into(), tenant.into()]);
         many(&self.0.readers, action, &sql::SELECT_ENDED_PER_HOUR, &values, rows::decode).await
     }
 
     /// Tenants that have jobs, by name, and how many there are in total.
+    #[boxed]
     pub async fn tenants(
         &self,
         tenant: Option<&str>,
@@ -290,6 +301,7 @@ impl Operate {
 
     /// Deletes everything but agents, keys and what keeps the fleet together. Workers continue; jobs in flight lose
     /// their leases.
+    #[boxed]
     pub async fn reset(&self) -> Result<(), StoreError> {
         self.0.write((), |tx, ()| Box::pin(ops::reset(&mut tx.session))).await?;
         self.0.held.forget();

@@ -5,6 +5,7 @@ use super::ops::runs;
 use super::rows::{self, Fields, Inconsistency, get, json_or_none};
 use super::views::{all, one};
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use turnstone_domain::question::TOOLS;
@@ -37,12 +38,14 @@ pub struct Questions(pub(super) Arc<Engine>);
 
 impl Questions {
     /// One call of an engagement's own tool journal.
+    #[boxed]
     pub async fn tool_call(&self, of: &EngagementId, id: &CallId) -> Result<Option<ToolCall>, StoreError> {
         let values = [of.as_str().into(), id.as_str().into()];
         one(&self.0.readers, "read a tool call", &sql::SELECT_TOOL_CALL_BY_ID, &values, rows::decode).await
     }
 
     /// The answer that was given in this engagement by this key.
+    #[boxed]
     pub async fn answer_given(
         &self,
         of: &EngagementId,
@@ -53,6 +56,7 @@ impl Questions {
     }
 
     /// The answers that counted in one job, the newest first: at most `limit` calls are looked at.
+    #[boxed]
     pub async fn answers_of(&self, job: &JobId, limit: u32) -> Result<Vec<GivenAnswer>, StoreError> {
         let [one, other] = TOOLS;
         let values = [job.as_str().into(), one.into(), other.into(), limit.into()];
@@ -66,6 +70,7 @@ impl Questions {
 
     /// Returns true when a client has received a question, a call or a review by its id. Only a client that
     /// received it can mean it.
+    #[boxed]
     pub async fn was_displayed(&self, question: &str) -> Result<bool, StoreError> {
         let (action, values) = ("look for a question", [question.into()]);
         let reported = one(&self.0.readers, action, &sql::SELECT_QUESTION_SHOWN, &values, |row| {
@@ -75,6 +80,7 @@ impl Questions {
     }
 
     /// Records that clients have received these questions.
+    #[boxed]
     pub async fn record_displayed(&self, questions: Vec<String>) -> Result<(), StoreError> {
         let mut untold = Vec::new();
         for question in questions {

@@ -8,6 +8,7 @@ use super::views::{all, many, many_by_keys};
 use super::{Engine, limit_name};
 use crate::sql::{self, Text};
 use crate::{Page, StoreError};
+use async_recursion::async_recursion as boxed;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -230,11 +231,13 @@ pub struct Queues(pub(super) Arc<Engine>);
 
 impl Queues {
     /// One queue.
+    #[boxed]
     pub async fn queue(&self, name: &str) -> Result<Option<Queue>, StoreError> {
         Ok(self.queue_rows(&sql::SELECT_QUEUE_BY_NAME, &[name.into()], queue).await?.pop())
     }
 
     /// Queues by name, and how many there are; with a tenant only those in which it has a job.
+    #[boxed]
     pub async fn page(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<Queue>, u64), StoreError> {
         let values = [page.limit.into(), page.offset.into(), tenant.into()];
         let queues = many(&self.0.readers, "list queues", &sql::SELECT_QUEUES_PAGE, &values, queue).await?;
@@ -244,6 +247,7 @@ impl Queues {
     }
 
     /// Jobs of these queues per state; with a tenant only its own.
+    #[boxed]
     pub async fn counts(
         &self,
         queues: &[String],
@@ -259,6 +263,7 @@ impl Queues {
     }
 
     /// Jobs of these queues that ended from `since` on, per state; with a tenant only its own.
+    #[boxed]
     pub async fn ended(
         &self,
         queues: &[String],
@@ -275,6 +280,7 @@ impl Queues {
     }
 
     /// Pauses or resumes a queue, which is created if it is unknown. Returns true when that changed anything.
+    #[boxed]
     pub async fn pause(&self, name: &str, paused: bool, now: Timestamp) -> Result<bool, StoreError> {
         self.0
             .write((name.to_owned(), paused, now), |tx, (name, paused, now)| {
@@ -284,6 +290,7 @@ impl Queues {
     }
 
     /// Changes the settings of a queue, which is created if it is unknown. Returns true when it is new.
+    #[boxed]
     pub async fn configure(
         &self,
         name: &str,
@@ -298,6 +305,7 @@ impl Queues {
     }
 
     /// Sets a pool. A queue that was in another pool leaves it. Returns whether the pool is new.
+    #[boxed]
     pub async fn set_pool(&self, pool: Pool, now: Timestamp) -> Result<bool, StoreError> {
         self.0
             .write((pool, now), |tx, (pool, now)| Box::pin(ops::set_pool(&mut tx.session, pool, *now)))
@@ -305,6 +313,7 @@ impl Queues {
     }
 
     /// The pools by name; or the one of this name.
+    #[boxed]
     pub async fn pools(&self, name: Option<&str>) -> Result<Vec<Pool>, StoreError> {
         let decode = |row: &Row| {
             let config = rows::json(row, "config")?;
@@ -326,6 +335,7 @@ impl Queues {
     }
 
     /// Returns the shares of the queues of all pools. Those that cannot be read are left out.
+    #[boxed]
     pub async fn shares(&self) -> Result<Vec<Share>, StoreError> {
         let decode = |row: &Row| {
             Ok(Share {
@@ -341,6 +351,7 @@ impl Queues {
     }
 
     /// Limits that jobs name, by key, and how many there are; with a tenant only its own.
+    #[boxed]
     pub async fn limits(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<Limit>, u64), StoreError> {
         let own = tenant.map(|tenant| limit_name::stored(Some(tenant), ""));
         let own = own.as_deref();
@@ -352,6 +363,7 @@ impl Queues {
     }
 
     /// The limit that jobs of this tenant, or of none, name by this key.
+    #[boxed]
     pub async fn limit(&self, tenant: Option<&str>, key: &str) -> Result<Option<Limit>, StoreError> {
         let key = limit_name::stored(tenant, key);
         let values = [key.as_str().into(), 1_i64.into(), 0_i64.into(), None::<&str>.into()];
@@ -359,6 +371,7 @@ impl Queues {
     }
 
     /// The limit of a queue; `None` when it has none.
+    #[boxed]
     pub async fn limit_of_queue(&self, queue: &str) -> Result<Option<Limit>, StoreError> {
         let found = self.queue_rows(&sql::SELECT_QUEUE_LIMIT, &[queue.into()], limit).await?.pop();
         let limits = |limit: &Limit| {
@@ -369,6 +382,7 @@ impl Queues {
 
     /// Puts a limit in place of the one that jobs name, or (`None`) takes it away again. Returns whether there was one
     /// to be replaced.
+    #[boxed]
     pub async fn override_limit(
         &self,
         tenant: Option<&str>,

@@ -12,6 +12,7 @@ use super::session::Args;
 use super::statement::decode_all;
 use super::writer::Work;
 use crate::{ClaimRequest, Directive, JobKind, StoreError, WorkerBeat, WorkerState, sql};
+use async_recursion::async_recursion as boxed;
 use backon::BackoffBuilder;
 use std::sync::Arc;
 use turnstone_domain::job::SavedState;
@@ -151,6 +152,7 @@ impl Remote {
     /// Claims plain jobs, as [`crate::Ledger::claim`] does, and shows them: `available → active`. Each is reserved
     /// for its own time, else for the request's. A worker that drains, or was directed to, gets nothing. Neither
     /// does one that has no name and no job.
+    #[boxed]
     pub async fn fetch(&self, mut request: ClaimRequest) -> Result<Vec<Job>, StoreError> {
         request.kind = JobKind::Plain;
         if !request.worker_id.is_empty()
@@ -196,6 +198,7 @@ impl Remote {
 
     /// Ends or gives back an active job. Reports that arrive together share a transaction and its statements. The job
     /// is shown as the report left it.
+    #[boxed]
     pub async fn report(&self, report: Report) -> Result<RemoteOutcome<Box<Job>>, StoreError> {
         let outcome = self.0.ask(report, Work::Report).await?;
         self.shown(outcome).await
@@ -205,6 +208,7 @@ impl Remote {
     ///
     /// # Errors
     /// [`StoreError::WorkerNameTaken`] when one of our own workers has this name.
+    #[boxed]
     pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatAnswer, StoreError> {
         self.0
             .write(heartbeat, |tx, heartbeat| {
@@ -215,6 +219,7 @@ impl Remote {
 
     /// Stores a directive for a worker, from its next beat on; `None` takes it back. Returns false when no worker
     /// of this name has ever sent a beat.
+    #[boxed]
     pub async fn direct(&self, worker: &str, directive: Option<Directive>) -> Result<bool, StoreError> {
         self.0
             .write((worker.to_owned(), directive), |tx, (worker, directive)| {
@@ -224,6 +229,7 @@ impl Remote {
     }
 
     /// `pending → available` (OJS core §5.2).
+    #[boxed]
     pub async fn activate(
         &self,
         job: &JobId,
@@ -237,6 +243,7 @@ impl Remote {
     }
 
     /// Saves a state, JSON text, over the last one, in every state that is not terminal (OJS durable execution §4).
+    #[boxed]
     pub async fn save_state(
         &self,
         job: &JobId,
@@ -253,6 +260,7 @@ impl Remote {
     }
 
     /// Forgets the saved state, if there is one; false when there is no such job.
+    #[boxed]
     pub async fn forget_state(&self, job: &JobId, tenant: Option<&str>) -> Result<bool, StoreError> {
         self.0
             .write((job.clone(), tenant.map(str::to_owned)), |tx, (job, tenant)| {
@@ -262,6 +270,7 @@ impl Remote {
     }
 
     /// Records the progress of an active job, and renews its reservation. A job that is not active does not change.
+    #[boxed]
     pub async fn tell_progress(
         &self,
         job: &JobId,
@@ -277,6 +286,7 @@ impl Remote {
     }
 
     /// How far a job is; `None` when there is no such job.
+    #[boxed]
     pub async fn progress(&self, job: &JobId, tenant: Option<&str>) -> Result<Option<Progress>, StoreError> {
         let values = [job.as_str().into(), tenant.into()];
         let rows =

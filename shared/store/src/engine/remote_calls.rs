@@ -8,6 +8,7 @@ use super::ops::remote_calls::{self as ops, call_to_cancel};
 use super::session::{Args, limit as row_limit};
 use super::statement::decode_readable;
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use serde_json::Value;
 use std::sync::Arc;
 use turnstone_domain::{CallId, JobId, Timestamp};
@@ -47,6 +48,7 @@ impl RemoteCalls {
     ///
     /// # Errors
     /// The store's.
+    #[boxed]
     pub async fn take(
         &self,
         now: Timestamp,
@@ -70,6 +72,7 @@ impl RemoteCalls {
     ///
     /// # Errors
     /// The store's.
+    #[boxed]
     pub async fn record(
         &self,
         one: &CallToCancel,

@@ -9,6 +9,7 @@ use super::session::Args;
 use super::statement::{decode_all, decode_readable};
 use super::{Engine, journal};
 use crate::{Page, StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use turnstone_domain::message::StoredMessage;
@@ -113,6 +114,7 @@ pub struct Runs(pub(super) Arc<Engine>);
 
 impl Runs {
     /// Returns the position up to which a run is numbered.
+    #[boxed]
     pub async fn position(&self, run: &EngagementId) -> Result<RunPosition, StoreError> {
         let values = [run.as_str().into()];
         let rows = self.0.readers.read("read a run", &sql::SELECT_RUN_STATE, Args::Values(&values)).await?;
@@ -123,6 +125,7 @@ impl Runs {
 
     /// Numbers the events after `last`. Returns false, with nothing written, when a concurrent reader has numbered
     /// more.
+    #[boxed]
     pub async fn advance(&self, run: &EngagementId, last: i64, news: News) -> Result<bool, StoreError> {
         self.0
             .write((run.clone(), last, news), |tx, (run, last, news)| {
@@ -133,6 +136,7 @@ impl Runs {
 
     /// Events after number `after`, oldest first; of one request or of all. At most `limit`, and fewer when they are longer than
     /// a megabyte together, but never none when there is one.
+    #[boxed]
     pub async fn run_events(
         &self,
         run: &EngagementId,
@@ -160,6 +164,7 @@ impl Runs {
     }
 
     /// Returns the messages of a turn, oldest first; at most `limit`.
+    #[boxed]
     pub async fn said(
         &self,
         id: &EngagementId,
@@ -177,6 +182,7 @@ impl Runs {
     }
 
     /// The requests of a run that have begun, in their order.
+    #[boxed]
     pub async fn run_requests(&self, run: &EngagementId) -> Result<Vec<RunRequest>, StoreError> {
         let values = [run.as_str().into()];
         let (action, text) = ("read requests of a run", &sql::SELECT_RUN_REQUESTS);
@@ -192,6 +198,7 @@ impl Runs {
     }
 
     /// Returns the runs of an agent, the newest first; of this tenant, or of all.
+    #[boxed]
     pub async fn runs_of(
         &self,
         agent: &str,
@@ -223,6 +230,7 @@ impl Runs {
     }
 
     /// Notes that a request was polled from number `from` up to `to`; false when a concurrent poll was noted first.
+    #[boxed]
     pub async fn polled(&self, request: &JobId, from: i64, to: i64) -> Result<bool, StoreError> {
         self.0
             .write((request.clone(), from, to), |tx, (request, from, to)| {
@@ -232,6 +240,7 @@ impl Runs {
     }
 
     /// Returns the settings of exactly this object.
+    #[boxed]
     pub async fn settings(&self, of: &Configured) -> Result<RunSettings, StoreError> {
         let run = of.run.as_ref().map_or("", EngagementId::as_str);
         let values = [of.agent.as_str().into(), of.tenant.as_deref().unwrap_or("").into(), run.into()];
@@ -245,6 +254,7 @@ impl Runs {
     }
 
     /// Stores the settings if they are still at `version`; returns false when a concurrent write has changed them.
+    #[boxed]
     pub async fn configure(
         &self,
         of: &Configured,

@@ -6,6 +6,7 @@ use super::rows::{Fields, Inconsistency, get};
 use super::session::Arg;
 use super::views::{all, many};
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::schema::{Mode, RegisteredSchema};
 
@@ -25,11 +26,13 @@ pub struct Schemas(pub(super) Arc<Engine>);
 
 impl Schemas {
     /// Registers a version; returns false, and changes nothing, when it is there already.
+    #[boxed]
     pub async fn register(&self, schema: RegisteredSchema) -> Result<bool, StoreError> {
         self.0.write(schema, |tx, schema| Box::pin(ops::register(&mut tx.session, schema))).await
     }
 
     /// Returns schemas by job type, the newest version first; `None` means every type.
+    #[boxed]
     pub async fn schemas(
         &self,
         job_type: Option<&str>,
@@ -43,6 +46,7 @@ impl Schemas {
     }
 
     /// Sets the mode of one version, or of all; returns how many there are.
+    #[boxed]
     pub async fn set_mode(
         &self,
         job_type: &str,
@@ -57,6 +61,7 @@ impl Schemas {
     }
 
     /// Removes a version; returns whether there was one.
+    #[boxed]
     pub async fn remove(&self, job_type: &str, version: i64) -> Result<bool, StoreError> {
         self.0
             .write((job_type.to_owned(), version), |tx, (job_type, version)| {

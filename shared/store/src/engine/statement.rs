@@ -144,15 +144,14 @@ pub(super) fn decode_readable<T>(
     rows: &[Row],
     decode: fn(&Row) -> Result<T, Inconsistency>,
 ) -> Vec<T> {
-    let read = |row: &Row| {
-        decode(row).map_err(|wrong| {
-            let error = StoreError::from(wrong);
-            if damage::count(&error.to_string()) {
-                tracing::error!(%error, action, "a row that cannot be read is left out");
-            }
-        })
-    };
-    rows.iter().filter_map(|row| read(row).ok()).collect()
+    rows.iter().filter_map(|row| decode(row).map_err(|wrong| leave_out(action, wrong)).ok()).collect()
+}
+
+fn leave_out(action: &'static str, wrong: Inconsistency) {
+    let error = StoreError::from(wrong);
+    if damage::count(&error.to_string()) {
+        tracing::error!(%error, action, "a row that cannot be read is left out");
+    }
 }
 
 /// As [`read`], without the rows that cannot be read: see [`decode_readable`].

@@ -6,6 +6,7 @@ use super::rows::{Fields, Inconsistency, get};
 use super::session::Args;
 use super::statement::decode_all;
 use crate::{StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::Timestamp;
 use turnstone_domain::terms::Rate;
@@ -60,6 +61,7 @@ pub struct Tenants(pub(super) Arc<Engine>);
 
 impl Tenants {
     /// Returns the setup of a tenant; `None` when it has none.
+    #[boxed]
     pub async fn tenant(&self, name: &str) -> Result<Option<TenantSetup>, StoreError> {
         let (action, values) = ("read limits of a tenant", [name.into()]);
         let rows = self.0.readers.read(action, &sql::SELECT_TENANT_LIMITS, Args::Values(&values)).await?;
@@ -67,6 +69,7 @@ impl Tenants {
     }
 
     /// Sets the limits of a tenant in place of its earlier ones; its age stays. Jobs above a new limit continue.
+    #[boxed]
     pub async fn set_up(&self, tenant: TenantSetup) -> Result<(), StoreError> {
         self.0
             .write(tenant, |tx, setup| {
@@ -76,6 +79,7 @@ impl Tenants {
     }
 
     /// Lets a tenant have as much as it likes; returns whether it had limits. Its jobs stay.
+    #[boxed]
     pub async fn forget_limits(&self, name: &str) -> Result<bool, StoreError> {
         self.0
             .write(name.to_owned(), |tx, name| {

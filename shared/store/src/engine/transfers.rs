@@ -3,6 +3,7 @@
 use super::Engine;
 use super::ops::import;
 use crate::StoreError;
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::Timestamp;
 use turnstone_domain::record::EngagementRecord;
@@ -20,6 +21,7 @@ pub struct Transfers(pub(super) Arc<Engine>);
 
 impl Transfers {
     /// Takes in an engagement that has ended, with its ids, in one transaction.
+    #[boxed]
     pub async fn import(
         &self,
         record: EngagementRecord,

@@ -12,6 +12,7 @@ use crate::{
     AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter,
     ListedEngagement, Page, ReviewFilter, StoreError, TaskFilter, TaskPlace, WorkerBeat,
 };
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::budget::Budget;
@@ -104,11 +105,13 @@ pub struct Views(pub(super) Arc<Engine>);
 
 impl Views {
     /// One job, with its result, errors and agent side.
+    #[boxed]
     pub async fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
         self.job_of(id, None).await
     }
 
     /// [`Views::job`], if it is this tenant's; `None` means any tenant.
+    #[boxed]
     pub async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
         match one(&self.0.readers, "read a job", &sql::SELECT_JOB_BY_ID, &values, JobRow::decode).await? {
@@ -119,6 +122,7 @@ impl Views {
 
     /// Jobs in the order that is asked for, and how many match in total. They come without their tool journal; one that
     /// cannot be read whole is there with what can, and says so ([`Job::damaged`]).
+    #[boxed]
     pub async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError> {
         let readers = &self.0.readers;
         let counts = of_tag(filter, &sql::SELECT_JOB_COUNTS, &sql::SELECT_TAGGED_JOB_COUNTS);
@@ -135,6 +139,7 @@ impl Views {
     }
 
     /// Tasks, those that changed last first, with their places in the list; and how many match in total.
+    #[boxed]
     pub async fn tasks(
         &self,
         filter: &TaskFilter,
@@ -166,6 +171,7 @@ impl Views {
     }
 
     /// One engagement with the id of the job that works on its input, or of its latest one when all have ended.
+    #[boxed]
     pub async fn engagement(
         &self,
         id: &EngagementId,
@@ -174,6 +180,7 @@ impl Views {
     }
 
     /// [`Views::engagement`], if it has a job of this tenant; `None` means any tenant.
+    #[boxed]
     pub async fn engagement_of(
         &self,
         id: &EngagementId,
@@ -188,6 +195,7 @@ impl Views {
     }
 
     /// Returns true when a job is the only one of its engagement.
+    #[boxed]
     pub async fn is_only_input(&self, job: &JobId) -> Result<bool, StoreError> {
         let (action, values) = ("look for inputs", [job.as_str().into()]);
         let others =
@@ -197,6 +205,7 @@ impl Views {
     }
 
     /// Engagements, newest first, at most `limit`.
+    #[boxed]
     pub async fn engagements(
         &self,
         filter: &EngagementFilter,
@@ -215,6 +224,7 @@ impl Views {
 
     /// Messages after position `after`, oldest first; fewer than `limit` only when there are no more. A message whose
     /// retention is over keeps its position and is left out.
+    #[boxed]
     pub async fn messages(
         &self,
         id: &EngagementId,
@@ -225,6 +235,7 @@ impl Views {
     }
 
     /// Checkpoints, oldest first.
+    #[boxed]
     pub async fn checkpoints(&self, id: &EngagementId, page: Page) -> Result<Vec<CheckpointRow>, StoreError> {
         let values = [id.as_str().into(), page.limit.into(), page.offset.into()];
         let found = all(&self.0.readers, "read checkpoints", &sql::SELECT_CHECKPOINTS, &values, |row| {
@@ -238,6 +249,7 @@ impl Views {
     }
 
     /// The newest checkpoints of one phase, newest first.
+    #[boxed]
     pub async fn checkpoints_of(
         &self,
         id: &EngagementId,
@@ -252,16 +264,19 @@ impl Views {
     }
 
     /// The state of an agent's scope at `now`.
+    #[boxed]
     pub async fn session_state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
         recall::state(&self.0.readers, scope, now).await
     }
 
     /// The whole tool journal, oldest first.
+    #[boxed]
     pub async fn tool_calls(&self, id: &EngagementId) -> Result<Vec<ToolCall>, StoreError> {
         self.tool_calls_page(id, Page { limit: u32::MAX, offset: 0 }).await
     }
 
     /// A part of the tool journal, oldest first.
+    #[boxed]
     pub async fn tool_calls_page(&self, id: &EngagementId, page: Page) -> Result<Vec<ToolCall>, StoreError> {
         let (action, values) =
             ("read the tool journal", [id.as_str().into(), page.limit.into(), page.offset.into()]);
@@ -269,6 +284,7 @@ impl Views {
     }
 
     /// Returns the calls whose outputs no endpoint exposes.
+    #[boxed]
     pub async fn withheld_calls(&self, id: &EngagementId) -> Result<Vec<CallId>, StoreError> {
         let (action, values) = ("read the tool journal", [id.as_str().into()]);
         all(&self.0.readers, action, &sql::SELECT_WITHHELD_TOOL_CALLS, &values, |row| {
@@ -278,6 +294,7 @@ impl Views {
     }
 
     /// Returns the results of an engagement's guardrails, newest first.
+    #[boxed]
     pub async fn guardrail_checks(
         &self,
         id: &EngagementId,
@@ -289,6 +306,7 @@ impl Views {
     }
 
     /// The engagement's budget.
+    #[boxed]
     pub async fn budget(&self, id: &EngagementId) -> Result<Budget, StoreError> {
         let (action, values) = ("read a budget", [id.as_str().into(), Arg::Text(None)]);
         let row = one(&self.0.readers, action, &sql::SELECT_ENGAGEMENT_BY_ID, &values, EngagementRow::decode)
@@ -297,6 +315,7 @@ impl Views {
     }
 
     /// Events after position `after`, oldest first. Those of a row that cannot be read are left out.
+    #[boxed]
     pub async fn events_after(
         &self,
         filter: &EventFilter,
@@ -313,6 +332,7 @@ impl Views {
     ///
     /// # Errors
     /// [`StoreError::Unreadable`] names a row that cannot be read.
+    #[boxed]
     pub async fn recorded_events(
         &self,
         filter: &EventFilter,
@@ -327,6 +347,7 @@ impl Views {
 
     /// [`Views::events_after`] in the order of the feed (see [`crate::Feed`]): the `seq` of their cursors is their
     /// position here.
+    #[boxed]
     pub async fn feed_events_after(
         &self,
         filter: &EventFilter,
@@ -342,6 +363,7 @@ impl Views {
 
     /// Returns the numbers of events of these streams, by the names in their hints ([`crate::Ring::Events`]): engagements, and jobs
     /// that have none. What there is not is left out.
+    #[boxed]
     pub async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
         let (action, text) = ("read how far streams are", &sql::SELECT_NEWEST_EVENTS);
         by_keys(&self.0.readers, action, text, (streams, &[]), |row| {
@@ -351,6 +373,7 @@ impl Views {
     }
 
     /// Reviews, oldest first. Those that cannot be read are left out.
+    #[boxed]
     pub async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
         Ok(decode_readable("list reviews", &self.review_rows(filter, page).await?, rows::decode))
     }
@@ -359,6 +382,7 @@ impl Views {
     ///
     /// # Errors
     /// [`StoreError::Unreadable`] names a row that cannot be read.
+    #[boxed]
     pub async fn recorded_reviews(
         &self,
         filter: &ReviewFilter,
@@ -386,32 +410,38 @@ impl Views {
     }
 
     /// One review.
+    #[boxed]
     pub async fn review(&self, id: &ReviewId) -> Result<Option<Review>, StoreError> {
         self.review_of(id, None).await
     }
 
     /// [`Views::review`], if its job is this tenant's; `None` means any tenant.
+    #[boxed]
     pub async fn review_of(&self, id: &ReviewId, tenant: Option<&str>) -> Result<Option<Review>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
         one(&self.0.readers, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::decode).await
     }
 
     /// Registered agents by name.
+    #[boxed]
     pub async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
         many(&self.0.readers, "list agents", &sql::SELECT_AGENTS, &[None.into()], agent).await
     }
 
     /// One registered agent.
+    #[boxed]
     pub async fn agent(&self, name: &str) -> Result<Option<AgentRecord>, StoreError> {
         one(&self.0.readers, "read an agent", &sql::SELECT_AGENTS, &[name.into()], agent).await
     }
 
     /// Jobs per state of a queue; of all queues when `None`.
+    #[boxed]
     pub async fn counts(&self, queue: Option<&str>) -> Result<Vec<(JobState, u64)>, StoreError> {
         self.counts_of(queue, None).await
     }
 
     /// [`Views::counts`] of the jobs of one tenant; `None` means any tenant.
+    #[boxed]
     pub async fn counts_of(
         &self,
         queue: Option<&str>,
@@ -431,6 +461,7 @@ impl Views {
     }
 
     /// Jobs that have not ended, per queue and state.
+    #[boxed]
     pub async fn counts_by_queue(&self) -> Result<Vec<(String, JobState, u64)>, StoreError> {
         many(&self.0.readers, "count jobs of queues", &sql::SELECT_QUEUE_STATE_COUNTS, &[], |row| {
             let jobs: i64 = get(row, "jobs")?;
@@ -441,6 +472,7 @@ impl Views {
     }
 
     /// Returns the numbers that operators watch and alert on.
+    #[boxed]
     pub async fn gauges(&self) -> Result<Gauges, StoreError> {
         let (readers, count) = (&self.0.readers, |jobs: i64| u64::try_from(jobs).unwrap_or_default());
         let ended = many(readers, "count what ended", &sql::SELECT_ENDED_JOB_COUNTS, &[], |row| {
@@ -462,16 +494,19 @@ impl Views {
     }
 
     /// Queues that have ever had a job or were named at a migration, by name.
+    #[boxed]
     pub async fn queues(&self) -> Result<Vec<String>, StoreError> {
         many(&self.0.readers, "list queues", &sql::SELECT_QUEUES, &[], |row| get(row, "name")).await
     }
 
     /// Workers, by name, with those that fell silent without leaving.
+    #[boxed]
     pub async fn workers(&self) -> Result<Vec<WorkerBeat>, StoreError> {
         many(&self.0.readers, "list workers", &sql::SELECT_WORKERS, &[None.into()], rows::decode).await
     }
 
     /// Ended jobs per hour, newest first, from `since` on.
+    #[boxed]
     pub async fn statistics(&self, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
         let values = [since.0.into()];
         many(&self.0.readers, "read statistics", &sql::SELECT_STATISTICS, &values, rows::decode).await
@@ -481,12 +516,14 @@ impl Views {
     ///
     /// # Errors
     /// The error of the writes that fail at present, such as those to a full disk.
+    #[boxed]
     pub async fn check(&self) -> Result<(), StoreError> {
         self.ping().await?;
         self.0.refusals.current().map_or(Ok(()), Err)
     }
 
     /// Returns an error when the database does not answer.
+    #[boxed]
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.0.readers.read("answer a ping", &sql::SELECT_ONE, Args::Values(&[])).await.map(|_| ())
     }

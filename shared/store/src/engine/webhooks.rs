@@ -7,6 +7,7 @@ use super::session::{Arg, Args};
 use super::statement::decode_all;
 use super::views::{all, many};
 use crate::{Page, StoreError, Term, sql};
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 use turnstone_domain::Timestamp;
 use turnstone_domain::feed::Cursor;
@@ -34,6 +35,7 @@ pub struct Webhooks(pub(super) Arc<Engine>);
 impl Webhooks {
     /// Makes a webhook. It receives events from now on; the store chooses its `since` and `updated_at`.
     /// A tenant has at most `most` webhooks.
+    #[boxed]
     pub async fn create_webhook(&self, new: Webhook, most: u32) -> Result<(), StoreError> {
         let requested = (new, most);
         self.0
@@ -44,16 +46,19 @@ impl Webhooks {
     }
 
     /// All webhooks, oldest first.
+    #[boxed]
     pub async fn webhooks(&self, tenant: Option<&str>) -> Result<Vec<Webhook>, StoreError> {
         self.list(None, tenant, None).await
     }
 
     /// One webhook.
+    #[boxed]
     pub async fn webhook(&self, id: &str, tenant: Option<&str>) -> Result<Option<Webhook>, StoreError> {
         Ok(self.list(Some(id), tenant, None).await?.pop())
     }
 
     /// Changes a webhook and returns it as it is then.
+    #[boxed]
     pub async fn change_webhook(
         &self,
         id: &str,
@@ -72,6 +77,7 @@ impl Webhooks {
     }
 
     /// Deletes a webhook with its deliveries; `false` when there is none.
+    #[boxed]
     pub async fn delete_webhook(&self, id: &str, tenant: Option<&str>) -> Result<bool, StoreError> {
         self.0
             .write((id.to_owned(), tenant.map(str::to_owned)), |tx, (id, tenant)| {
@@ -81,6 +87,7 @@ impl Webhooks {
     }
 
     /// Deliveries of a webhook, newest first, and how many there are in this state.
+    #[boxed]
     pub async fn deliveries(
         &self,
         webhook: &str,
@@ -101,11 +108,13 @@ impl Webhooks {
     }
 
     /// Makes a delivery that no event brought about.
+    #[boxed]
     pub async fn deliver(&self, new: NewDelivery) -> Result<(), StoreError> {
         self.0.write(new, |tx, new| Box::pin(ops::deliver(&mut tx.session, &mut tx.unit, new))).await
     }
 
     /// A delivery is posted anew, under the id that it has; `None` when there is none.
+    #[boxed]
     pub async fn redeliver(
         &self,
         webhook: &str,
@@ -127,11 +136,13 @@ impl Webhooks {
     }
 
     /// Returns the webhooks that receive events.
+    #[boxed]
     pub async fn active_webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
         self.list(None, None, Some(1)).await
     }
 
     /// Returns the position up to which events are published to webhooks.
+    #[boxed]
     pub async fn webhook_mark(&self) -> Result<Cursor, StoreError> {
         let values = [MARK.into()];
         let (action, text) = ("read the mark of webhooks", &sql::SELECT_EVENT_MARK);
@@ -147,6 +158,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`StoreError::Deposed`] when the term has ended.
+    #[boxed]
     pub async fn fan_out(
         &self,
         term: &Term,
@@ -165,6 +177,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`StoreError::Deposed`] when the term has ended.
+    #[boxed]
     pub async fn take_deliveries(
         &self,
         term: &Term,
@@ -179,6 +192,7 @@ impl Webhooks {
     }
 
     /// Records the outcome of an attempt. Changes nothing when another attempt of it has begun, or it is gone.
+    #[boxed]
     pub async fn settle_delivery(
         &self,
         delivery: &Delivery,
@@ -195,6 +209,7 @@ impl Webhooks {
     }
 
     /// When the next delivery is due.
+    #[boxed]
     pub async fn next_delivery(&self) -> Result<Option<Timestamp>, StoreError> {
         let (action, text) = ("look for the next delivery", &sql::SELECT_NEXT_DELIVERY);
         let rows = self.0.readers.read(action, text, Args::Values(&[])).await?;

@@ -7,6 +7,7 @@ use super::session::Args;
 use super::statement::decode_all;
 use super::views::{by_seqs, many};
 use crate::{Page, StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
@@ -172,11 +173,13 @@ impl Workflows {
     /// # Errors
     /// [`StoreError::DuplicateWorkflow`]; and as [`crate::Intake::push`], for the ids of all steps and for the jobs that
     /// are enqueued at once.
+    #[boxed]
     pub async fn create(&self, workflow: NewWorkflow) -> Result<(), StoreError> {
         self.0.write(workflow, |tx, new| Box::pin(ops::create(&mut tx.session, &mut tx.unit, new))).await?
     }
 
     /// `running → cancelled`: what waits never starts, what has not begun is cancelled, what is active may end.
+    #[boxed]
     pub async fn cancel(
         &self,
         id: &str,
@@ -191,6 +194,7 @@ impl Workflows {
     }
 
     /// One workflow with its steps.
+    #[boxed]
     pub async fn workflow(
         &self,
         id: &str,
@@ -210,6 +214,7 @@ impl Workflows {
     }
 
     /// Workflows, newest first, and how many match in total.
+    #[boxed]
     pub async fn workflows(
         &self,
         filter: &WorkflowFilter,

@@ -23,6 +23,7 @@ use crate::engine::session::{Reader, Readers as AnyReaders, Session};
 use crate::limits::database::DatabaseLimits;
 use crate::migrations::{self, POSTGRES};
 use crate::{DamagedValue, EncryptionKeys, Inspected, Store, StoreError};
+use async_recursion::async_recursion as boxed;
 use clock::DatabaseClock;
 use connection::Address;
 use std::sync::Arc;
@@ -90,6 +91,7 @@ impl PostgresStore {
     /// [`StoreError::Unavailable`] when the database does not answer. [`StoreError::Unfit`] when it answers but
     /// cannot be used: missing migrations, a newer schema, a read-only standby, or an encryption key that is
     /// missing. Nothing is changed.
+    #[boxed]
     pub async fn open(
         options: &PostgresOptions,
         ids: Arc<dyn Ids>,
@@ -101,7 +103,7 @@ impl PostgresStore {
         let readers = Readers::new(&address, options);
         let of_engine = AnyReaders::Postgres(readers.clone());
         let ring = Keyring::read(&of_engine, options.encryption.as_ref()).await?;
-        let clock = DatabaseClock::start(&mut first, readers.clone()).await?;
+        let clock: Arc<dyn Clock> = DatabaseClock::start(&mut first, readers.clone()).await?;
         let session = |conn, ring| {
             let writing = Writing::new(address.clone(), options, &ids, conn);
             Session::new(writing, ring)
@@ -143,6 +145,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
+    #[boxed]
     pub async fn inspect(
         options: &PostgresOptions,
         report: &mut (dyn FnMut(DamagedValue) + Send),
@@ -155,6 +158,7 @@ impl PostgresStore {
     }
 
     /// Looks at everything that could be wrong with the database, without changing anything.
+    #[boxed]
     pub async fn check(options: &PostgresOptions) -> Vec<Finding> {
         fitness::check(options).await
     }
@@ -163,6 +167,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when it does not answer.
+    #[boxed]
     pub async fn counters(options: &PostgresOptions) -> Result<Counters, StoreError> {
         counters::read(options).await
     }

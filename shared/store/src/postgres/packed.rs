@@ -3,7 +3,8 @@
 //!
 //! PostgreSQL needs about half a microsecond for each value that `unnest` makes part of a row. It finds a number by
 //! its place in an array in a tenth of that time, if no number of the array is NULL: [`NULL`] replaces it. A text
-//! is found by its place only by passing those before it, so texts stay with `unnest`.
+//! is found by its place only by passing those before it, so texts stay with `unnest`. A column in which all rows have
+//! the same text, or none, is no array: that text comes once, in an array with those of the other columns.
 
 use crate::engine::columns::{Column, Columns};
 use std::borrow::Cow;
@@ -16,7 +17,11 @@ const NULL: i64 = i64::MIN;
 pub(super) enum Parameter {
     /// The numbers of all rows.
     Numbers(Vec<i64>),
-    /// A column.
+    /// For each column of texts, the text that all rows have.
+    Same(Vec<Option<Cow<'static, str>>>),
+    /// A column of texts; `None` if all rows have the same.
+    Texts(Option<Vec<Option<Cow<'static, str>>>>),
+    /// A column that is a parameter as it is.
     Column(Column),
 }
 
@@ -31,8 +36,11 @@ fn shared(rows: &Columns) -> usize {
 
 /// Returns how many parameters the rows take.
 pub(super) fn count(rows: &Columns) -> usize {
-    let shared = shared(rows);
-    rows.columns.len() - shared + usize::from(shared > 0)
+    match (shared(rows), rows.columns.len()) {
+        (0, all) => all,
+        (shared, all) if shared == all => 1,
+        (shared, all) => all - shared + 2,
+    }
 }
 
 /// Returns the statement for rows that come as these parameters; `text` takes an array per column.
@@ -42,7 +50,7 @@ pub(super) fn text<'a>(text: &'a str, rows: &Columns) -> Cow<'a, str> {
         return Cow::Borrowed(text);
     }
     let (mut values, mut names, mut arrays) = (String::new(), String::new(), String::new());
-    let (mut number, mut array) = (0, 1);
+    let (mut number, mut texts) = (0, 0);
     for (at, column) in rows.columns.iter().enumerate() {
         let comma = if at == 0 { "" } else { ", " };
         match column {
@@ -57,17 +65,14 @@ pub(super) fn text<'a>(text: &'a str, rows: &Columns) -> Cow<'a, str> {
                 };
             }
             Column::Texts(_) => {
-                array += 1;
-                let _ = write!(values, "{comma}p.t{array}");
-                let _ = write!(names, "t{array}, ");
-                let _ = write!(arrays, "{}${array}", if array == 2 { "" } else { ", " });
+                texts += 1;
+                let _ = write!(values, "{comma}coalesce(p.t{texts}, $2[{texts}])");
+                let _ = write!(names, ", t{texts}");
+                let _ = write!(arrays, ", unnest(${})", texts + 2);
             }
         }
     }
-    let from = match array {
-        1 => format!("generate_series(1, cardinality($1) / {shared}) AS p (n)"),
-        _ => format!("unnest({arrays}) WITH ORDINALITY AS p ({names}n)"),
-    };
+    let from = format!("ROWS FROM (generate_series(1, cardinality($1) / {shared}){arrays}) AS p (n{names})");
     let each = (1..=rows.columns.len()).map(|at| format!("${at}")).collect::<Vec<_>>().join(", ");
     Cow::Owned(text.replace(&format!("unnest({each})"), &format!("(SELECT {values} FROM {from})")))
 }
@@ -79,9 +84,8 @@ pub(super) fn parameters(rows: &mut Columns) -> Vec<Parameter> {
     if shared == 0 {
         return columns.into_iter().map(Parameter::Column).collect();
     }
-    let mut numbers = vec![NULL; shared * count];
-    let mut parameters = Vec::with_capacity(columns.len() - shared + 1);
-    let mut place = 0;
+    let (mut numbers, mut place) = (vec![NULL; shared * count], 0);
+    let (mut same, mut texts) = (Vec::new(), Vec::new());
     for column in columns {
         match column {
             Column::Ints(values) => {
@@ -90,10 +94,18 @@ pub(super) fn parameters(rows: &mut Columns) -> Vec<Parameter> {
                 }
                 place += 1;
             }
-            texts @ Column::Texts(_) => parameters.push(Parameter::Column(texts)),
+            Column::Texts(mut values) => {
+                let is_same = values.windows(2).all(|two| two[0] == two[1]);
+                same.push(if is_same { values.pop().flatten() } else { None });
+                texts.push(Parameter::Texts((!is_same).then_some(values)));
+            }
         }
     }
-    parameters.insert(0, Parameter::Numbers(numbers));
+    let mut parameters = vec![Parameter::Numbers(numbers)];
+    if !texts.is_empty() {
+        parameters.push(Parameter::Same(same));
+    }
+    parameters.append(&mut texts);
     parameters
 }
 
@@ -107,28 +119,42 @@ mod tests {
     }
 
     #[test]
-    fn numbers_share_an_array() {
-        let texts = Column::Texts(vec![Some("a".into()), Some("b".into())]);
+    fn numbers_share_an_array_and_equal_texts_come_once() {
+        let texts =
+            |texts: [Option<&'static str>; 2]| Column::Texts(texts.map(|text| text.map(Into::into)).into());
         let ints = Column::Ints(vec![Some(1), Some(2)]);
-        let mut rows = rows(vec![ints, texts, Column::Ints(vec![None, Some(3)])], 2);
-        assert_eq!(count(&rows), 2);
+        let same = texts([Some("b"), Some("b")]);
+        let columns = vec![ints, texts([Some("a"), None]), Column::Ints(vec![None, Some(3)]), same];
+        let mut rows = rows(columns, 2);
+        assert_eq!(count(&rows), 4);
         assert_eq!(
-            text("UPDATE t SET b = $4 FROM unnest($1, $2, $3) AS r (a, b, c)", &rows),
-            "UPDATE t SET b = $4 FROM (SELECT nullif($1[p.n * 2 - 1], '-9223372036854775808'::bigint), p.t2, \
-             nullif($1[p.n * 2 - 0], '-9223372036854775808'::bigint) FROM unnest($2) WITH ORDINALITY AS p (t2, n)) AS r (a, b, c)"
+            text("UPDATE t SET b = $5 FROM unnest($1, $2, $3, $4) AS r (a, b, c, d)", &rows),
+            "UPDATE t SET b = $5 FROM (SELECT nullif($1[p.n * 2 - 1], '-9223372036854775808'::bigint), \
+             coalesce(p.t1, $2[1]), nullif($1[p.n * 2 - 0], '-9223372036854775808'::bigint), \
+             coalesce(p.t2, $2[2]) FROM ROWS FROM (generate_series(1, cardinality($1) / 2), unnest($3), \
+             unnest($4)) AS p (n, t1, t2)) AS r (a, b, c, d)"
         );
-        let parameters = parameters(&mut rows);
-        assert!(
-            matches!(&parameters[..], [Parameter::Numbers(all), Parameter::Column(_)] if *all == [1, i64::MIN, 2, 3])
-        );
+        match &parameters(&mut rows)[..] {
+            [
+                Parameter::Numbers(numbers),
+                Parameter::Same(same),
+                Parameter::Texts(Some(texts)),
+                Parameter::Texts(None),
+            ] => {
+                assert_eq!(*numbers, [1, i64::MIN, 2, 3]);
+                assert_eq!(*same, [None, Some("b".into())]);
+                assert_eq!(*texts, [Some("a".into()), None]);
+            }
+            _ => panic!("other parameters"),
+        }
     }
 
     #[test]
     fn rows_of_numbers_alone_are_counted_and_a_single_column_stays() {
         let both = rows(vec![Column::Ints(vec![Some(1)]), Column::Ints(vec![Some(2)])], 1);
-        assert!(
-            text("unnest($1, $2)", &both).contains("FROM generate_series(1, cardinality($1) / 2) AS p (n)")
-        );
+        let all = text("unnest($1, $2)", &both);
+        assert!(all.contains("FROM ROWS FROM (generate_series(1, cardinality($1) / 2)) AS p (n)"), "{all}");
+        assert_eq!(count(&both), 1);
         let rows = rows(vec![Column::Ints(vec![Some(1)]), Column::Texts(vec![Some("a".into())])], 1);
         assert_eq!((text("unnest($1, $2)", &rows).as_ref(), count(&rows)), ("unnest($1, $2)", 2));
     }

@@ -45,6 +45,8 @@ fn with_columns(mut query: BoundQuery, columns: Vec<Column>) -> BoundQuery {
 fn with_rows(query: BoundQuery, rows: &mut Columns) -> BoundQuery {
     packed::parameters(rows).into_iter().fold(query, |query, parameter| match parameter {
         Parameter::Numbers(all) => query.bind(all),
+        Parameter::Same(texts) => query.bind(texts),
+        Parameter::Texts(texts) => query.bind(texts),
         Parameter::Column(column) => with_columns(query, vec![column]),
     })
 }

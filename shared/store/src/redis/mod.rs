@@ -11,12 +11,14 @@ pub use relay::RedisRelay;
 use crate::{Finding, StoreError};
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
+use async_recursion::async_recursion as boxed;
 use std::time::Duration;
 
 /// The longest that connecting, or an answer, may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Looks whether this Redis may be used, for `turnstone doctor`.
+#[boxed]
 pub async fn check(url: &str) -> Vec<Finding> {
     match memory_of(url).await {
         Err(unreachable) => vec![unreachable],
@@ -30,6 +32,7 @@ pub async fn check(url: &str) -> Vec<Finding> {
 /// # Errors
 /// [`StoreError::Misconfigured`] when this is no address, [`StoreError::Unfit`] when this Redis throws away what it is
 /// given; both say what to do.
+#[boxed]
 pub async fn demand(url: &str) -> Result<(), StoreError> {
     check_address(url)?;
     match memory_of(url).await.map(|memory| keeping(&memory)) {

@@ -12,6 +12,7 @@ use crate::engine;
 use crate::engine::session::{Args, Reader, Readers as AnyReaders, Row, Session};
 use crate::limits::LocalLimits;
 use crate::{DamagedValue, EncryptionKeys, Finding, Inspected, Store, StoreError, sql};
+use async_recursion::async_recursion as boxed;
 use connection::{BoundValues, SqliteConnection, failed};
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// When the file cannot be opened, is damaged, is encrypted, or was written by a newer version.
+    #[boxed]
     pub async fn open(path: &Path, ids: Arc<dyn Ids>) -> Result<Store, StoreError> {
         Self::open_sealed(path, None, ids).await
     }
@@ -35,6 +37,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// As [`SqliteStore::open`]; and [`StoreError::Misconfigured`] when the file was encrypted with a key that is not there.
+    #[boxed]
     pub async fn open_sealed(
         path: &Path,
         keys: Option<&EncryptionKeys>,
@@ -60,6 +63,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// As [`SqliteStore::open_sealed`]; a file of an older version has to be migrated first.
+    #[boxed]
     pub async fn inspect(
         path: &Path,
         keys: Option<&EncryptionKeys>,
@@ -71,6 +75,7 @@ impl SqliteStore {
     }
 
     /// Checks that these keys open what is stored in the file, without changing it.
+    #[boxed]
     pub async fn check(path: &Path, keys: Option<&EncryptionKeys>) -> Finding {
         let file = path.to_owned();
         match blocking(move || data_keys(&file)).await {

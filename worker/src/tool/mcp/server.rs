@@ -6,6 +6,7 @@ use super::config::McpConfig;
 use super::connection::{CALLS_AT_ONCE, Connection, RequestError, rest};
 use super::pin;
 use crate::tool::ToolError;
+use async_recursion::async_recursion as boxed;
 use reqwest::Client;
 use rmcp::model::CallToolResponse;
 use serde_json::{Map, Value};
@@ -124,6 +125,7 @@ impl McpServer {
     }
 
     /// Returns the server's own name and version, when it is connected.
+    #[boxed]
     pub async fn server_info(&self) -> Option<(String, String)> {
         self.state.lock().await.connection.as_ref().and_then(|connection| connection.server_info())
     }
@@ -167,6 +169,7 @@ impl McpServer {
     }
 
     /// Closes the connection in an orderly way; the next call or listing makes a new one.
+    #[boxed]
     pub async fn close(&self) {
         let connection = self.state.lock().await.connection.take();
         if let Some(connection) = connection {

@@ -15,6 +15,7 @@ use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
 use crate::tool::Toolbox;
 use crate::turn::begin;
 use crate::{Deps, WorkerOptions, phases};
+use async_recursion::async_recursion as boxed;
 use compare::Recorded;
 pub use compare::{Difference, Rerun};
 use std::sync::Arc;
@@ -41,6 +42,7 @@ const MOST_TOKENS: i64 = 1_000_000_000;
 ///
 /// # Errors
 /// A sentence with the reason why it cannot be run.
+#[boxed]
 pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
     let recorded = Recorded::of(record);
     let world = Arc::new(World::of(record));
