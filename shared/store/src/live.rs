@@ -1,6 +1,7 @@
 //! The text of models while they still produce it. None of it is stored: the whole answer becomes a message and an
 //! event when it is durable. So losing a piece, or all of them, loses nothing.
 
+use async_recursion::async_recursion as boxed;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -174,6 +175,7 @@ pub struct Ear {
 
 impl Ear {
     /// Waits for the next piece. A slow listener misses pieces, and sees it by their offsets.
+    #[boxed]
     pub async fn hear(&mut self) -> Arc<Piece> {
         loop {
             match self.heard.recv().await {

@@ -85,6 +85,30 @@ fn no_test_measures_real_time() {
     none("A test depends on how quick the machine is; timings belong into benches/:", &problems);
 }
 
+/// Public functions of the store whose futures cannot be boxed: one is generic, the other is no `Send` for every lifetime.
+const UNBOXED: &[&str] = &["audited", "migrate"];
+
+/// A crate that awaits an `async fn` of another one compiles its body and all below it. Every crate awaits the store.
+#[test]
+fn the_store_is_compiled_once() {
+    let mut problems = Vec::new();
+    for path in files("shared/store/src", ".rs") {
+        let text = read(&path);
+        let mut before = "";
+        for (number, line) in text.lines().enumerate() {
+            let name = line
+                .trim_start()
+                .strip_prefix("pub async fn ")
+                .and_then(|rest| rest.split(['(', '<']).next());
+            if let Some(name) = name.filter(|name| !UNBOXED.contains(name) && before.trim() != "#[boxed]") {
+                problems.push(format!("{}:{}: {name}", path.display(), number + 1));
+            }
+            before = line;
+        }
+    }
+    none("A public function of the store lacks `#[boxed]`:", &problems);
+}
+
 #[test]
 fn file_names_describe_the_file() {
     let problems: Vec<String> = files("", ".rs")
