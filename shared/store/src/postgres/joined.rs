@@ -159,7 +159,7 @@ mod tests {
         let writes =
             [write(&TWO, vec![number(1), number(2)], true), write(&TWO, vec![number(1), word("y")], true)];
         let text = joined(&writes);
-        assert!(text.contains("cardinality($1) / 2)) AS p (n)) AS r (x, y)"), "{text}");
+        assert!(text.contains("cardinality($1) / 2) AS p (n)) AS r (x, y)"), "{text}");
         assert!(text.ends_with(
             "w1 AS (UPDATE b SET x = r.x FROM unnest($2, $3) AS r (x, y) WHERE y = r.y\nRETURNING 1)\n\
              SELECT (SELECT count(*) FROM w0), (SELECT count(*) FROM w1)"

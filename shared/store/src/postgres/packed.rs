@@ -4,7 +4,9 @@
 //! PostgreSQL needs about half a microsecond for each value that `unnest` makes part of a row. It finds a number by
 //! its place in an array in a tenth of that time, if no number of the array is NULL: [`NULL`] replaces it. A text
 //! is found by its place only by passing those before it, so texts stay with `unnest`. A column in which all rows have
-//! the same text, or none, is no array: that text comes once, in an array with those of the other columns.
+//! the same text, or none, is no array: that text comes once, in an array with those of the other columns. The first
+//! column of texts stays an array, because it numbers the rows. `generate_series` would number them as well, but
+//! PostgreSQL expects a thousand rows of it and ten of `unnest`, and for a thousand it reads a whole index.
 
 use crate::engine::columns::{Column, Columns};
 use std::borrow::Cow;
@@ -17,7 +19,7 @@ const NULL: i64 = i64::MIN;
 pub(super) enum Parameter {
     /// The numbers of all rows.
     Numbers(Vec<i64>),
-    /// For each column of texts, the text that all rows have.
+    /// For each column of texts but the first, the text that all rows have.
     Same(Vec<Option<Cow<'static, str>>>),
     /// A column of texts; `None` if all rows have the same.
     Texts(Option<Vec<Option<Cow<'static, str>>>>),
@@ -38,8 +40,8 @@ fn shared(rows: &Columns) -> usize {
 pub(super) fn count(rows: &Columns) -> usize {
     match (shared(rows), rows.columns.len()) {
         (0, all) => all,
-        (shared, all) if shared == all => 1,
-        (shared, all) => all - shared + 2,
+        (shared, all) if all - shared < 2 => 1 + all - shared,
+        (shared, all) => 2 + all - shared,
     }
 }
 
@@ -51,6 +53,7 @@ pub(super) fn text<'a>(text: &'a str, rows: &Columns) -> Cow<'a, str> {
     }
     let (mut values, mut names, mut arrays) = (String::new(), String::new(), String::new());
     let (mut number, mut texts) = (0, 0);
+    let first = 2 + usize::from(rows.columns.len() - shared > 1);
     for (at, column) in rows.columns.iter().enumerate() {
         let comma = if at == 0 { "" } else { ", " };
         match column {
@@ -65,14 +68,20 @@ pub(super) fn text<'a>(text: &'a str, rows: &Columns) -> Cow<'a, str> {
                 };
             }
             Column::Texts(_) => {
+                let _ = match texts {
+                    0 => write!(values, "{comma}p.t0"),
+                    _ => write!(values, "{comma}coalesce(p.t{texts}, $2[{texts}])"),
+                };
+                let _ = write!(names, "t{texts}, ");
+                let _ = write!(arrays, "{}${}", if texts == 0 { "" } else { ", " }, first + texts);
                 texts += 1;
-                let _ = write!(values, "{comma}coalesce(p.t{texts}, $2[{texts}])");
-                let _ = write!(names, ", t{texts}");
-                let _ = write!(arrays, ", unnest(${})", texts + 2);
             }
         }
     }
-    let from = format!("ROWS FROM (generate_series(1, cardinality($1) / {shared}){arrays}) AS p (n{names})");
+    let from = match texts {
+        0 => format!("generate_series(1, cardinality($1) / {shared}) AS p (n)"),
+        _ => format!("unnest({arrays}) WITH ORDINALITY AS p ({names}n)"),
+    };
     let each = (1..=rows.columns.len()).map(|at| format!("${at}")).collect::<Vec<_>>().join(", ");
     Cow::Owned(text.replace(&format!("unnest({each})"), &format!("(SELECT {values} FROM {from})")))
 }
@@ -94,6 +103,7 @@ pub(super) fn parameters(rows: &mut Columns) -> Vec<Parameter> {
                 }
                 place += 1;
             }
+            Column::Texts(values) if texts.is_empty() => texts.push(Parameter::Texts(Some(values))),
             Column::Texts(mut values) => {
                 let is_same = values.windows(2).all(|two| two[0] == two[1]);
                 same.push(if is_same { values.pop().flatten() } else { None });
@@ -101,12 +111,8 @@ pub(super) fn parameters(rows: &mut Columns) -> Vec<Parameter> {
             }
         }
     }
-    let mut parameters = vec![Parameter::Numbers(numbers)];
-    if !texts.is_empty() {
-        parameters.push(Parameter::Same(same));
-    }
-    parameters.append(&mut texts);
-    parameters
+    let same = (texts.len() > 1).then_some(Parameter::Same(same));
+    std::iter::once(Parameter::Numbers(numbers)).chain(same).chain(texts).collect()
 }
 
 #[cfg(test)]
@@ -122,38 +128,50 @@ mod tests {
     fn numbers_share_an_array_and_equal_texts_come_once() {
         let texts =
             |texts: [Option<&'static str>; 2]| Column::Texts(texts.map(|text| text.map(Into::into)).into());
-        let ints = Column::Ints(vec![Some(1), Some(2)]);
-        let same = texts([Some("b"), Some("b")]);
-        let columns = vec![ints, texts([Some("a"), None]), Column::Ints(vec![None, Some(3)]), same];
-        let mut rows = rows(columns, 2);
-        assert_eq!(count(&rows), 4);
+        let (ints, same) = (Column::Ints(vec![Some(1), Some(2)]), texts([Some("b"), Some("b")]));
+        let more = Column::Ints(vec![None, Some(3)]);
+        let mut rows = rows(vec![ints, texts([Some("a"), None]), more, same, texts([None, Some("c")])], 2);
+        assert_eq!(count(&rows), 5);
         assert_eq!(
-            text("UPDATE t SET b = $5 FROM unnest($1, $2, $3, $4) AS r (a, b, c, d)", &rows),
-            "UPDATE t SET b = $5 FROM (SELECT nullif($1[p.n * 2 - 1], '-9223372036854775808'::bigint), \
-             coalesce(p.t1, $2[1]), nullif($1[p.n * 2 - 0], '-9223372036854775808'::bigint), \
-             coalesce(p.t2, $2[2]) FROM ROWS FROM (generate_series(1, cardinality($1) / 2), unnest($3), \
-             unnest($4)) AS p (n, t1, t2)) AS r (a, b, c, d)"
+            text("UPDATE t SET b = $6 FROM unnest($1, $2, $3, $4, $5) AS r (a, b, c, d, e)", &rows),
+            "UPDATE t SET b = $6 FROM (SELECT nullif($1[p.n * 2 - 1], '-9223372036854775808'::bigint), p.t0, \
+             nullif($1[p.n * 2 - 0], '-9223372036854775808'::bigint), coalesce(p.t1, $2[1]), \
+             coalesce(p.t2, $2[2]) FROM unnest($3, $4, $5) WITH ORDINALITY AS p (t0, t1, t2, n)) \
+             AS r (a, b, c, d, e)"
         );
         match &parameters(&mut rows)[..] {
             [
                 Parameter::Numbers(numbers),
                 Parameter::Same(same),
-                Parameter::Texts(Some(texts)),
+                Parameter::Texts(Some(first)),
                 Parameter::Texts(None),
+                Parameter::Texts(Some(last)),
             ] => {
                 assert_eq!(*numbers, [1, i64::MIN, 2, 3]);
-                assert_eq!(*same, [None, Some("b".into())]);
-                assert_eq!(*texts, [Some("a".into()), None]);
+                assert_eq!(*same, [Some("b".into()), None]);
+                assert_eq!((first[0].as_deref(), last[1].as_deref()), (Some("a"), Some("c")));
             }
             _ => panic!("other parameters"),
         }
     }
 
     #[test]
+    fn one_column_of_texts_numbers_the_rows() {
+        let columns = vec![Column::Ints(vec![Some(1)]), Column::Ints(vec![Some(2)])];
+        let texts = Column::Texts(vec![Some("a".into())]);
+        let mut rows = rows(columns.into_iter().chain([texts]).collect(), 1);
+        assert_eq!(count(&rows), 2);
+        let text = text("unnest($1, $2, $3)", &rows);
+        assert!(text.contains("p.t0 FROM unnest($2) WITH ORDINALITY AS p (t0, n)"), "{text}");
+        assert!(matches!(&parameters(&mut rows)[..], [Parameter::Numbers(_), Parameter::Texts(Some(_))]));
+    }
+
+    #[test]
     fn rows_of_numbers_alone_are_counted_and_a_single_column_stays() {
         let both = rows(vec![Column::Ints(vec![Some(1)]), Column::Ints(vec![Some(2)])], 1);
-        let all = text("unnest($1, $2)", &both);
-        assert!(all.contains("FROM ROWS FROM (generate_series(1, cardinality($1) / 2)) AS p (n)"), "{all}");
+        assert!(
+            text("unnest($1, $2)", &both).contains("FROM generate_series(1, cardinality($1) / 2) AS p (n)")
+        );
         assert_eq!(count(&both), 1);
         let rows = rows(vec![Column::Ints(vec![Some(1)]), Column::Texts(vec![Some("a".into())])], 1);
         assert_eq!((text("unnest($1, $2)", &rows).as_ref(), count(&rows)), ("unnest($1, $2)", 2));

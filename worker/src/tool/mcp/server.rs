@@ -7,6 +7,8 @@ use super::connection::{CALLS_AT_ONCE, Connection, RequestError, rest};
 use super::pin;
 use crate::tool::ToolError;
 use async_recursion::async_recursion as boxed;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use reqwest::Client;
 use rmcp::model::CallToolResponse;
 use serde_json::{Map, Value};
@@ -88,7 +90,11 @@ impl McpServer {
     ///
     /// # Errors
     /// A sentence with the reason why it cannot be asked now; in bounded time.
-    pub async fn catalogue(self: &Arc<Self>) -> Result<Arc<Catalogue>, String> {
+    pub fn catalogue(self: &Arc<Self>) -> BoxFuture<'_, Result<Arc<Catalogue>, String>> {
+        self.listed().boxed()
+    }
+
+    async fn listed(self: &Arc<Self>) -> Result<Arc<Catalogue>, String> {
         let mut listing = self.listing.lock().await;
         let connection = self.connected().await?;
         let now = self.clock.now();
