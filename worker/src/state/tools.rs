@@ -8,10 +8,11 @@ use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::Capability;
 pub use turnstone_domain::checkpoint::{ResolBody, ResolvedTool, ToolSource};
 
-/// The tools of a turn, by the names that the model knows.
+/// The tools of a turn, by the names that the model knows. They are boxed, because a map has room for four and a turn
+/// keeps it while its model thinks.
 #[derive(Default)]
 pub struct Bindings {
-    by_name: HashMap<String, Bound>,
+    by_name: HashMap<String, Box<Bound>>,
 }
 
 /// A tool that was found.
@@ -21,7 +22,7 @@ pub struct Bound {
     /// The record of it that RESOL writes.
     pub record: ResolvedTool,
     /// The capability of a tool that the agent does not name individually, or that has rules of the configuration.
-    pub own: Option<Capability>,
+    pub own: Option<Box<Capability>>,
 }
 
 /// A tool of the turn, with the agent's rules for its calls.
@@ -54,25 +55,25 @@ pub fn timeout(tool: &dyn Tool, capability: &Capability) -> Duration {
 impl Bindings {
     /// Returns the tool of this name.
     pub fn get(&self, name: &str) -> Option<&Bound> {
-        self.by_name.get(name)
+        self.by_name.get(name).map(Box::as_ref)
     }
 
     /// Adds a tool of which there is a record.
     pub fn insert_recorded(&mut self, agent: &AgentDefinition, record: ResolvedTool, tool: Arc<dyn Tool>) {
         let name = record.name.clone();
-        let own = agent.capability(&name).is_none().then(|| Capability::named(name.clone()));
-        self.by_name.insert(name, Bound { tool, record, own });
+        let own = agent.capability(&name).is_none().then(|| Box::new(Capability::named(name.clone())));
+        self.insert(name, Bound { tool, record, own });
     }
 
     /// Adds a tool.
     pub fn insert(&mut self, name: String, bound: Bound) {
-        self.by_name.insert(name, bound);
+        self.by_name.insert(name, Box::new(bound));
     }
 }
 
 impl Bound {
     /// Returns the agent's capability for it.
     pub fn capability<'a>(&'a self, agent: &'a AgentDefinition, name: &str) -> Option<&'a Capability> {
-        self.own.as_ref().or_else(|| agent.capability(name))
+        self.own.as_deref().or_else(|| agent.capability(name))
     }
 }

@@ -53,6 +53,29 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         Box::pin(summary::transform(past, outbox, run)).await?;
     }
     let flow = flow.as_deref();
+    let mut prepared = prepare(past, bodies, outbox, flow).await?;
+    let wanted = prepared.request.max_tokens;
+    match retries::ask(outbox, flow, &mut prepared).await {
+        // A node of a flow may name another branch for a failure. The turn then continues as if the node had answered.
+        Err(Stop::Fail(error)) if flow::catches(outbox, flow, &error) => {
+            if let Some(afforded) = prepared.reserved {
+                let tokens = BudgetMove::Settle { reserved: afforded.tokens, used: 0 };
+                outbox.book(tokens, afforded.settled(0));
+            }
+            let failed = NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() };
+            planned_node(bodies, outbox, failed)
+        }
+        answered => keep(past, bodies, outbox, flow, answered?, wanted).await,
+    }
+}
+
+/// Builds the request. Apart from [`run`], as is [`keep`], so that a turn does not hold room for it while its model thinks.
+async fn prepare(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    flow: Option<&FlowRun>,
+) -> Result<Prepared, Stop> {
     let mut request = request::request(past, bodies, outbox, flow)?;
     if pictures::may_be_shown(&outbox.claimed, &request) {
         Box::pin(pictures::attach(past, outbox, &mut request)).await?;
@@ -61,20 +84,18 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let live = outbox.claimed.agent.speaks_live() && past.conversation.thread().is_none();
     let mut prepared = Prepared::of(request, live);
     turn_limit::fit(past, outbox, &mut prepared)?;
-    let wanted = prepared.request.max_tokens;
-    let Answered { provider, mut answer, afforded, receipt } =
-        match retries::ask(outbox, flow, &mut prepared).await {
-            // A node of a flow may name another branch for a failure. The turn then continues as if the node had answered.
-            Err(Stop::Fail(error)) if flow::catches(outbox, flow, &error) => {
-                if let Some(afforded) = prepared.reserved {
-                    let tokens = BudgetMove::Settle { reserved: afforded.tokens, used: 0 };
-                    outbox.book(tokens, afforded.settled(0));
-                }
-                let failed = NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() };
-                return planned_node(bodies, outbox, failed);
-            }
-            requested => requested?,
-        };
+    Ok(prepared)
+}
+
+/// Records an answer, commits it if something waits for that, and tells the rate limit and the circuit breaker.
+async fn keep(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    flow: Option<&FlowRun>,
+    Answered { provider, mut answer, afforded, receipt }: Answered,
+    wanted: i64,
+) -> Result<(), Stop> {
     let used = afforded.book(answer.usage);
     let blocked = outbox.screen_answer(&mut answer);
     let capped = afforded.max_tokens < wanted;

@@ -184,7 +184,7 @@ pub async fn bind_all(
                 let bound = bound(claimed, known, &capability, of_server(found)).await;
                 offered.push((
                     name(tool),
-                    bound.map(|bound| Bound { own: bound.own.or(Some(capability)), ..bound }),
+                    bound.map(|bound| Bound { own: bound.own.or(Some(Box::new(capability))), ..bound }),
                 ));
             }
             offered.extend(catalogue.withheld().iter().map(|(tool, why)| (name(tool), Err(why.clone()))));
@@ -218,7 +218,7 @@ async fn bound(
         digest: digest::of_json(&serde_json::json!([offer.description, offer.input_schema])),
     };
     let unnamed = || claimed.agent.capability(&capability.name).is_none().then(|| capability.clone());
-    let own = tool_rules::added(&claimed.deps.toolbox, capability).or_else(unnamed);
+    let own = tool_rules::added(&claimed.deps.toolbox, capability).or_else(unnamed).map(Box::new);
     Ok(Bound { tool, record, own })
 }
 
@@ -233,7 +233,7 @@ pub async fn declared(
 ) -> Result<Bound, String> {
     let bound = bound(claimed, tool, capability, ToolSource::Manifest { tool_index: 0 }).await?;
     // The rules of the configuration are about its own tools.
-    let own = claimed.agent.capability(&capability.name).is_none().then(|| capability.clone());
+    let own = claimed.agent.capability(&capability.name).is_none().then(|| Box::new(capability.clone()));
     Ok(Bound { own, ..bound })
 }
 
