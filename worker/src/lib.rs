@@ -27,6 +27,8 @@ mod phases;
 mod policy;
 pub mod runtime;
 mod schema_check;
+#[cfg(test)]
+mod served;
 mod state;
 pub mod tool;
 mod turn;

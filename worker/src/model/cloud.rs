@@ -2,8 +2,9 @@
 //! requests carry a token of a service account.
 
 use super::declared::parameters;
-use super::openai::{OciChat, OciModel, OpenAiConfig, OpenAiModel};
-use super::responses::{ResponsesConfig, ResponsesModel};
+use super::http::{Api, HttpModel, HttpProviderConfig};
+use super::openai::{ChatCompletions, OciChat};
+use super::responses::Responses;
 use super::{Model, ModelAnswer, ModelError, ModelRequest};
 use crate::oci::{OciSigner, private_key, signed};
 use crate::tool::header::HeaderText;
@@ -49,35 +50,27 @@ pub fn oci(
         return Err(format!("the model `{}` is none of Oracle's cloud", config.head.name));
     };
     let endpoint = client_config.service_endpoint.trim_end_matches('/');
-    let base_url = format!("{endpoint}/{OCI_OPENAI}");
     let compartment = HeaderText::Literal(compartment_id.clone());
     let headers = BTreeMap::from([
         ("CompartmentId".to_owned(), compartment.clone()),
         ("opc-compartment-id".to_owned(), compartment),
     ]);
-    Ok(match config.api_type.as_deref() {
-        Some("openai_chat_completions") => {
-            let settings = OpenAiConfig { base_url, headers, ..OpenAiConfig::default() };
-            Arc::new(OpenAiModel::new(name, settings, client)?.with(None, more).signed_by(signer))
-        }
-        Some("openai_responses") => {
-            let settings = ResponsesConfig { base_url, headers, ..ResponsesConfig::default() };
-            Arc::new(ResponsesModel::new(name, settings, client)?.with(None, more).signed_by(signer))
-        }
+    let in_form_of_openai = (format!("{endpoint}/{OCI_OPENAI}"), headers);
+    let (api, (base_url, headers)): (Box<dyn Api>, _) = match config.api_type.as_deref() {
+        Some("openai_chat_completions") => (Box::new(ChatCompletions::default()), in_form_of_openai),
+        Some("openai_responses") => (Box::new(Responses), in_form_of_openai),
         _ => {
             let cohere = match config.provider.as_deref() {
                 Some(provider) => provider == "COHERE",
                 None => config.model_id.starts_with("cohere."),
             };
-            let chat = OciChat {
-                base_url: endpoint.to_owned(),
-                compartment_id: compartment_id.clone(),
-                dedicated: serving_mode == "DEDICATED",
-                cohere,
-            };
-            Arc::new(OciModel::new(name, chat, client)?.with(None, more).signed_by(signer))
+            let dedicated = serving_mode == "DEDICATED";
+            let chat = OciChat { compartment_id: compartment_id.clone(), dedicated, cohere };
+            (Box::new(chat), (endpoint.to_owned(), BTreeMap::new()))
         }
-    })
+    };
+    let settings = HttpProviderConfig { base_url: Some(base_url), headers, ..Default::default() };
+    Ok(Arc::new(HttpModel::new(name, api, settings, client)?.with(None, more).signed_by(signer)))
 }
 
 /// A service account of Google's cloud.
@@ -135,7 +128,7 @@ pub struct VertexModel {
     more: Map<String, Value>,
     clock: Arc<dyn Clock>,
     /// The model with its token, and the end of the token.
-    known: Mutex<Option<(Timestamp, Arc<OpenAiModel>)>>,
+    known: Mutex<Option<(Timestamp, Arc<HttpModel>)>>,
 }
 
 impl VertexModel {
@@ -151,7 +144,7 @@ impl VertexModel {
         Self { name: name.to_owned(), base_url, account, client, more, clock, known: Mutex::default() }
     }
 
-    async fn model(&self) -> Result<Arc<OpenAiModel>, ModelError> {
+    async fn model(&self) -> Result<Arc<HttpModel>, ModelError> {
         let mut known = self.known.lock().await;
         let now = self.clock.now();
         if let Some((ends, model)) = &*known
@@ -160,9 +153,10 @@ impl VertexModel {
             return Ok(Arc::clone(model));
         }
         let (token, seconds) = self.token(now).await?;
-        let settings = OpenAiConfig { base_url: self.base_url.clone(), ..OpenAiConfig::default() };
-        let model =
-            OpenAiModel::new(&self.name, settings, self.client.clone()).map_err(ModelError::Refused)?;
+        let settings = HttpProviderConfig { base_url: Some(self.base_url.clone()), ..Default::default() };
+        let api = Box::new(ChatCompletions::default());
+        let model = HttpModel::new(&self.name, api, settings, self.client.clone());
+        let model = model.map_err(ModelError::Refused)?;
         let model = Arc::new(model.with(Some(token), self.more.clone()));
         *known = Some((now.plus_ms(seconds.saturating_mul(1_000)), Arc::clone(&model)));
         Ok(model)
@@ -217,6 +211,7 @@ mod tests {
     use super::*;
     use crate::model::http::fixture::request;
     use crate::oci::tests::key;
+    use crate::served::serve;
     use axum::extract::State;
     use axum::http::HeaderMap;
     use axum::routing::post;
@@ -244,9 +239,8 @@ mod tests {
             .route("/token", post(token))
             .route("/v1/endpoints/openapi/chat/completions", post(chat))
             .with_state(Arc::clone(&seen));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+        let (address, _serving) = serve(app).await;
+        let url = format!("http://{address}");
         let credentials = json!({"type": "service_account", "client_email": "a@b.example", "private_key": key(),
                                  "private_key_id": "k", "project_id": "p", "token_uri": format!("{url}/token")});
         let account = ServiceAccount::read(&credentials).unwrap();
@@ -268,7 +262,6 @@ mod tests {
         let claims = URL_SAFE_NO_PAD.decode(text.split('.').nth(1).unwrap()).unwrap();
         let claims: Value = serde_json::from_slice(&claims).unwrap();
         assert_eq!((&claims["iss"], &claims["aud"]), (&json!("a@b.example"), &json!(format!("{url}/token"))));
-        serving.abort();
     }
 
     #[test]

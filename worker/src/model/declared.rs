@@ -3,8 +3,9 @@
 use super::Model;
 use super::cloud::VertexModel;
 pub use super::cloud::{ServiceAccount, oci as oci_model};
-use super::openai::{OpenAiConfig, OpenAiModel};
-use super::responses::{ResponsesConfig, ResponsesModel};
+use super::http::{Api, HttpModel, HttpProviderConfig};
+use super::openai::ChatCompletions;
+use super::responses::Responses;
 use reqwest::Client;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -69,15 +70,12 @@ pub fn model(
 ) -> Result<Arc<dyn Model>, String> {
     let key = config.key().and_then(|key| key.reveal()).and_then(Value::as_str).map(Secret::given);
     let (more, retries) = (parameters(config), config.retry_policy.clone());
-    let base_url = address.to_string();
-    if config.api_type.as_deref() == Some("responses") {
-        let settings = ResponsesConfig { base_url, ..ResponsesConfig::default() };
-        return Ok(Arc::new(
-            ResponsesModel::new(name, settings, client)?.with(key, more).with_retries(retries),
-        ));
-    }
-    let settings = OpenAiConfig { base_url, ..OpenAiConfig::default() };
-    Ok(Arc::new(OpenAiModel::new(name, settings, client)?.with(key, more).with_retries(retries)))
+    let api: Box<dyn Api> = match config.api_type.as_deref() {
+        Some("responses") => Box::new(Responses),
+        _ => Box::new(ChatCompletions::default()),
+    };
+    let settings = HttpProviderConfig { base_url: Some(address.to_string()), ..Default::default() };
+    Ok(Arc::new(HttpModel::new(name, api, settings, client)?.with(key, more).with_retries(retries)))
 }
 
 /// The parameters that the request has no place of its own for.

@@ -11,15 +11,12 @@ pub mod providers;
 pub mod responses;
 pub mod said;
 pub mod scripted;
-pub mod structured_output;
 pub mod usage;
 
-pub use anthropic::{AnthropicConfig, AnthropicModel};
+pub use http::{HttpProviderConfig, MaxTokensField, ResponseFormat, StructuredOutput};
 pub use limits::{LimitConfig, ModelLimits};
-pub use openai::{OpenAiConfig, OpenAiModel};
 pub use prices::{PriceConfig, Prices};
 pub use providers::{ModelDefaults, ProviderConfig, Providers};
-pub use responses::{ResponsesConfig, ResponsesModel};
 pub use said::Listener;
 pub use scripted::{NoopModel, ScriptedModel};
 pub use usage::Usage;

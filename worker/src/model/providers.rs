@@ -2,13 +2,15 @@
 
 use crate::breakers::BreakerConfig;
 use crate::model::Model;
-use crate::model::anthropic::{AnthropicConfig, AnthropicModel};
-use crate::model::openai::{OpenAiConfig, OpenAiModel};
-use crate::model::responses::{ResponsesConfig, ResponsesModel};
+use crate::model::anthropic::Messages;
+use crate::model::http::{Api, HttpModel, HttpProviderConfig};
+use crate::model::openai::ChatCompletions;
+use crate::model::responses::Responses;
 use crate::model::scripted::ScriptedModel;
 use crate::tool::outbound;
 use reqwest::Client;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -42,23 +44,53 @@ use turnstone_domain::agent::errors::Breaker;
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum ProviderConfig {
     /// Chat completions over HTTP.
-    OpenAi(OpenAiConfig),
+    #[serde(deserialize_with = "section_of_chat_completions")]
+    OpenAi(HttpProviderConfig),
     /// OpenAI's responses API over HTTP.
-    #[serde(rename = "openai-responses")]
-    Responses(ResponsesConfig),
+    #[serde(rename = "openai-responses", deserialize_with = "section::<Responses, _>")]
+    Responses(HttpProviderConfig),
     /// Anthropic's messages API over HTTP.
-    Anthropic(AnthropicConfig),
+    #[serde(deserialize_with = "section::<Messages, _>")]
+    Anthropic(HttpProviderConfig),
     /// A script and no model.
     Scripted(ScriptedConfig),
 }
 
+/// Reads the section of a provider of chat completions, with its defaults.
+fn section_of_chat_completions<'de, D>(deserializer: D) -> Result<HttpProviderConfig, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let mut config = HttpProviderConfig::deserialize(deserializer)?;
+    config.base_url.get_or_insert_with(|| ChatCompletions::default().base_url().to_owned());
+    config.response_format.get_or_insert_default();
+    config.max_tokens_field.get_or_insert_default();
+    Ok(config)
+}
+
+/// Reads the section of a provider of another API, with its defaults.
+fn section<'de, A, D>(deserializer: D) -> Result<HttpProviderConfig, D::Error>
+where
+    A: Api + Default,
+    D: Deserializer<'de>,
+{
+    let mut config = HttpProviderConfig::deserialize(deserializer)?;
+    config.base_url.get_or_insert_with(|| A::default().base_url().to_owned());
+    let key = match &config {
+        HttpProviderConfig { response_format: Some(_), .. } => "response_format",
+        HttpProviderConfig { max_tokens_field: Some(_), .. } => "max_tokens_field",
+        _ => return Ok(config),
+    };
+    let problem = format!("`{key}` applies only to providers with kind = \"openai\"; remove it");
+    Err(D::Error::custom(problem))
+}
+
 impl ProviderConfig {
-    /// Returns the most calls that one worker process makes at once.
-    fn concurrency(&self) -> Option<u32> {
+    /// Returns the settings of a provider over HTTP.
+    #[must_use]
+    pub fn http(&self) -> Option<&HttpProviderConfig> {
         match self {
-            Self::OpenAi(config) => config.concurrency,
-            Self::Responses(config) => config.concurrency,
-            Self::Anthropic(config) => config.concurrency,
+            Self::OpenAi(config) | Self::Responses(config) | Self::Anthropic(config) => Some(config),
             Self::Scripted(_) => None,
         }
     }
@@ -66,10 +98,8 @@ impl ProviderConfig {
     /// Returns the circuit breaker of its models; `None` is the default.
     fn breaker(&self) -> Option<BreakerConfig> {
         match self {
-            Self::OpenAi(config) => config.breaker,
-            Self::Responses(config) => config.breaker,
-            Self::Anthropic(config) => config.breaker,
             Self::Scripted(config) => config.breaker,
+            _ => self.http()?.breaker,
         }
     }
 }
@@ -126,7 +156,7 @@ impl Providers {
                 breaker.check().map_err(|problem| format!("[providers.{name}] {problem}"))?;
                 providers.breakers.insert(name.clone(), breaker.over(Breaker::of_models()));
             }
-            let places = match config.concurrency() {
+            let places = match config.http().and_then(|config| config.concurrency) {
                 None => continue,
                 Some(0) => {
                     return Err(format!(
@@ -231,25 +261,26 @@ fn build(
     client: &Client,
     base: &Path,
 ) -> Result<Arc<dyn Model>, String> {
-    match config {
+    let (api, config): (Box<dyn Api>, _) = match config {
         ProviderConfig::OpenAi(config) => {
-            Ok(Arc::new(OpenAiModel::new(name, config.clone(), client.clone())?))
+            let api = ChatCompletions {
+                response_format: config.response_format.unwrap_or_default(),
+                max_tokens_field: config.max_tokens_field.unwrap_or_default(),
+            };
+            (Box::new(api), config)
         }
-        ProviderConfig::Responses(config) => {
-            Ok(Arc::new(ResponsesModel::new(name, config.clone(), client.clone())?))
-        }
-        ProviderConfig::Anthropic(config) => {
-            Ok(Arc::new(AnthropicModel::new(name, config.clone(), client.clone())?))
-        }
+        ProviderConfig::Responses(config) => (Box::new(Responses), config),
+        ProviderConfig::Anthropic(config) => (Box::new(Messages), config),
         ProviderConfig::Scripted(config) => {
             let path = base.join(&config.script);
             let text = std::fs::read_to_string(&path)
                 .map_err(|error| format!("script: {} cannot be read: {error}", path.display()))?;
             let model = ScriptedModel::from_yaml(&text)
                 .map_err(|problem| format!("script: {}: {problem}", path.display()))?;
-            Ok(Arc::new(model))
+            return Ok(Arc::new(model));
         }
-    }
+    };
+    Ok(Arc::new(HttpModel::new(name, api, config.clone(), client.clone())?))
 }
 
 #[cfg(test)]
@@ -257,6 +288,7 @@ mod tests {
     use super::*;
     use crate::model::scripted::NoopModel;
     use futures::FutureExt;
+    use serde_json::json;
 
     fn from_json(json: &str, provider: Option<&str>, base: &Path) -> Result<Providers, String> {
         let configs = serde_json::from_str(json).map_err(|error| error.to_string())?;
@@ -334,7 +366,11 @@ mod tests {
             (r#"{"p": {"kind": "openai", "timeout_ms": 0}}"#, ["[providers.p]", "timeout_ms"]),
             (
                 r#"{"p": {"kind": "anthropic", "response_format": "json_object"}}"#,
-                ["response_format", "base_url"],
+                ["`response_format`", r#"only to providers with kind = "openai""#],
+            ),
+            (
+                r#"{"p": {"kind": "openai-responses", "max_tokens_field": "max_tokens"}}"#,
+                ["`max_tokens_field`", r#"only to providers with kind = "openai""#],
             ),
             (
                 r#"{"p": {"kind": "openai-responses", "api_key": "env:TURNSTONE_SURELY_UNSET"}}"#,
@@ -362,10 +398,24 @@ mod tests {
     }
 
     #[test]
-    fn a_base_url_keeps_its_path_and_query() {
-        let config: OpenAiConfig =
-            serde_json::from_str(r#"{"base_url": "https://a.example/openai/v1/?api-version=1"}"#).unwrap();
-        let model = OpenAiModel::new("azure", config, outbound::open_client().unwrap()).unwrap();
-        assert!(format!("{model:?}").contains("/openai/v1/chat/completions"), "{model:?}");
+    fn a_section_shows_the_defaults_of_its_kind() {
+        let of = |kind: &str| {
+            let config: ProviderConfig = serde_json::from_value(json!({"kind": kind})).unwrap();
+            serde_json::to_value(config).unwrap()
+        };
+        let openai = "https://api.openai.com/v1";
+        assert_eq!(
+            of("openai"),
+            json!({"kind": "openai", "base_url": openai, "structured_output": "native",
+                   "response_format": "json_schema", "max_tokens_field": "max_tokens"})
+        );
+        assert_eq!(
+            of("openai-responses"),
+            json!({"kind": "openai-responses", "base_url": openai, "structured_output": "native"})
+        );
+        assert_eq!(
+            of("anthropic"),
+            json!({"kind": "anthropic", "base_url": "https://api.anthropic.com/v1", "structured_output": "native"})
+        );
     }
 }

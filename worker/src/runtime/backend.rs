@@ -1,13 +1,18 @@
-//! The store as an apalis backend: ephemeral tasks that the claimer has already claimed.
+//! The interface to apalis: a backend of ephemeral tasks, which the claimer has already claimed, and the handler that runs them.
 //!
-//! It never returns an error to apalis, because one error ends the worker and drops every handler in flight.
+//! Neither returns an error to apalis, because one error ends the worker and drops every handler in flight.
 
 use super::leases::Slot;
+use crate::state::signals::Signal;
+use crate::turn;
 use apalis_core::backend::finalize::Ephemeral;
 use apalis_core::backend::{Backend, BackendConfig};
+use apalis_core::error::BoxDynError;
 use apalis_core::task::Task;
 use apalis_core::worker::context::WorkerContext;
+use futures::FutureExt;
 use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::sync::{Mutex, mpsc};
@@ -28,7 +33,7 @@ impl Assignment {
     }
 
     /// Takes them out; `None` the second time.
-    pub fn take(&self) -> Taken {
+    fn take(&self) -> Taken {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -86,4 +91,28 @@ impl BackendConfig for LedgerBackend {
     fn middleware(&mut self, _: &mut WorkerContext) -> Self::Layer {
         Identity::new()
     }
+}
+
+/// Runs one claimed job until its lease ends. This is the handler that apalis calls. It never returns an error: the store's
+/// ledger, and not apalis, decides about another attempt.
+pub async fn assigned(assignment: Assignment) -> Result<(), BoxDynError> {
+    let Some((claim, slot)) = assignment.take().map(|taken| *taken) else { return Ok(()) };
+    let (job, signals) = (claim.job.clone(), slot.signals());
+    // A panic outside of the phases is caught here, so that `done` ends the watch: otherwise the lease would be extended for
+    // ever. The future is boxed because apalis moves it several times before it runs.
+    let running = Box::pin(turn::run_job(slot.deps(), claim, signals.clone()));
+    let mut running = AssertUnwindSafe(running).catch_unwind();
+    let ended = tokio::select! {
+        biased;
+        ended = &mut running => ended,
+        _ = signals.any_of(&[Signal::Settling]) => {
+            slot.free();
+            running.await
+        }
+    };
+    if ended.is_err() {
+        tracing::error!(%job, "the worker panicked, which is a defect of Turnstone; the job resumes when its lease has expired");
+    }
+    slot.done();
+    Ok(())
 }

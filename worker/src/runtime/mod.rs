@@ -15,20 +15,16 @@ mod leases;
 mod remote_cancellations;
 
 use crate::Deps;
-use crate::state::signals::Signal;
-use crate::turn;
 use apalis::layers::WorkerBuilderExt;
 use apalis_core::error::BoxDynError;
 use apalis_core::monitor::Monitor;
 use apalis_core::worker::builder::WorkerBuilder;
 use apalis_core::worker::ext::parallelize::ParallelizeExt;
 use async_recursion::async_recursion as boxed;
-use backend::{Assignment, LedgerBackend};
+use backend::{LedgerBackend, assigned};
 use beats::Beats;
 pub use beats::host_name;
-use futures::FutureExt;
 use leases::LeaseKeeper;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -129,28 +125,4 @@ impl Worker {
         beating.end().await?;
         ended.map_err(Into::into)
     }
-}
-
-/// Runs one claimed job until its lease ends. This is the handler that apalis calls. It never returns an error: the store's
-/// ledger, and not apalis, decides about another attempt.
-async fn assigned(assignment: Assignment) -> Result<(), BoxDynError> {
-    let Some((claim, slot)) = assignment.take().map(|taken| *taken) else { return Ok(()) };
-    let (job, signals) = (claim.job.clone(), slot.signals());
-    // A panic outside of the phases is caught here, so that `done` ends the watch: otherwise the lease would be extended for
-    // ever. The future is boxed because apalis moves it several times before it runs.
-    let running = Box::pin(turn::run_job(slot.deps(), claim, signals.clone()));
-    let mut running = AssertUnwindSafe(running).catch_unwind();
-    let ended = tokio::select! {
-        biased;
-        ended = &mut running => ended,
-        _ = signals.any_of(&[Signal::Settling]) => {
-            slot.free();
-            running.await
-        }
-    };
-    if ended.is_err() {
-        tracing::error!(%job, "the worker panicked, which is a defect of Turnstone; the job resumes when its lease has expired");
-    }
-    slot.done();
-    Ok(())
 }

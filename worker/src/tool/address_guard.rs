@@ -23,9 +23,8 @@ mod tests {
             counter.fetch_add(1, Ordering::SeqCst);
             async { "reached" }
         });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let server = tokio::spawn(async move { axum::serve(listener, app).await });
+        let (address, _serving) = crate::served::serve(app).await;
+        let port = address.port();
 
         let guarded = outbound::guarded_client().unwrap();
         // The resolver alone, without the check of the URL: a name of a loopback address is refused.
@@ -46,6 +45,5 @@ mod tests {
         let open = outbound::open_client().unwrap();
         let text = open.get(format!("http://localhost:{port}/")).send().await.unwrap().text().await.unwrap();
         assert_eq!((text.as_str(), seen.load(Ordering::SeqCst)), ("reached", 1));
-        server.abort();
     }
 }

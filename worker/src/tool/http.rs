@@ -6,7 +6,7 @@ use crate::tool::files;
 use crate::tool::header::{check_headers, resolve_headers};
 use crate::tool::outbound::{self, BodyError, excerpt, trace_headers};
 use crate::tool::url_template::UrlTemplate;
-use crate::tool::{Answer, Invocation, Tool, ToolError, Transport};
+use crate::tool::{Answer, Invocation, Tool, ToolError, Transport, within};
 use async_trait::async_trait;
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, Request, Response};
@@ -113,7 +113,8 @@ impl HttpTool {
         let response = self.client.execute(request).await.map_err(|error| lost(&self.spec.name, &error))?;
         let status = response.status();
         span::say(&Span::current(), names::HTTP_STATUS, i64::from(status.as_u16()));
-        let (defers, wait_ms) = (response.headers().contains_key(RETRY_AFTER), retry_after_ms(&response));
+        let (defers, wait_ms) =
+            (response.headers().contains_key(RETRY_AFTER), outbound::retry_after_ms(&response));
         if !status.is_success() {
             let media_type = outbound::media_type(&response);
             let (reported, is_answer) = match outbound::read_start(response, 4 * EXCERPT).await {
@@ -203,10 +204,7 @@ impl Tool for HttpTool {
         span::say(&span, names::HTTP_METHOD, request.method().as_str());
         span::say(&span, names::SERVER_ADDRESS, request.url().host_str());
         let sending = self.send(request, invocation.call_id).instrument(span);
-        tokio::time::timeout(invocation.timeout, sending).await.unwrap_or_else(|_| {
-            let ms = invocation.timeout.as_millis();
-            Err(ToolError::Timeout(format!("tool {} did not answer within {ms} ms", self.spec.name)))
-        })
+        within(invocation.timeout, sending, || format!("tool {} did not answer", self.spec.name)).await
     }
 }
 
@@ -214,11 +212,6 @@ impl Tool for HttpTool {
 fn lost(tool: &str, error: &reqwest::Error) -> ToolError {
     let text = format!("tool {tool}: {}", outbound::describe(error));
     if error.is_connect() || error.is_builder() { ToolError::Unreached(text) } else { ToolError::Lost(text) }
-}
-
-/// See [`outbound::wait_ms`].
-fn retry_after_ms(response: &Response) -> Option<u64> {
-    outbound::wait_ms(response.headers().get(RETRY_AFTER)?.to_str().ok()?)
 }
 
 fn is_required(schema: &Value, name: &str) -> bool {

@@ -7,10 +7,11 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use serde_json::json;
+use tokio_util::task::AbortOnDropHandle;
 use turnstone_domain::CallId;
 
 /// Starts a server that echoes its requests, and has a few paths that misbehave.
-async fn serve() -> (String, tokio::task::JoinHandle<()>) {
+async fn serve() -> (String, AbortOnDropHandle<()>) {
     let echo = |headers: HeaderMap, uri: Uri, body: Bytes| async move {
         let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
         Json(json!({
@@ -69,9 +70,8 @@ async fn serve() -> (String, tokio::task::JoinHandle<()>) {
             }),
         )
         .route("/never", any(|| async { std::future::pending::<()>().await }));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    (base, tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }))
+    let (address, serving) = crate::served::serve(app).await;
+    (format!("http://{address}"), serving)
 }
 
 /// Returns 100 MB that were not requested.
@@ -99,7 +99,7 @@ async fn call(tool: &HttpTool, input: Value) -> Result<Value, ToolError> {
 
 #[tokio::test]
 async fn a_body_carries_the_arguments_and_a_header_the_call_id() {
-    let (base, server) = serve().await;
+    let (base, _serving) = serve().await;
     let headers = json!({"headers": {"Accept-Language": "en"}});
     let out =
         call(&tool("POST", &format!("{base}/echo"), headers).unwrap(), json!({"query": "x"})).await.unwrap();
@@ -107,12 +107,11 @@ async fn a_body_carries_the_arguments_and_a_header_the_call_id() {
     assert_eq!((&out["key"], &out["accept_language"]), (&json!("call-7"), &json!("en")));
     let out = call(&tool("PUT", &format!("{base}/echo"), json!({})).unwrap(), json!([1, 2])).await.unwrap();
     assert_eq!(out["body"], json!([1, 2]));
-    server.abort();
 }
 
 #[tokio::test]
 async fn a_query_carries_what_the_path_does_not() {
-    let (base, server) = serve().await;
+    let (base, _serving) = serve().await;
     let schema = json!({"input_schema": {"type": "object", "required": ["id"]}});
     let get = tool("GET", &format!("{base}/items/{{id}}?fixed=1"), schema.clone()).unwrap();
     assert!(get.spec().idempotent);
@@ -126,12 +125,11 @@ async fn a_query_carries_what_the_path_does_not() {
     assert_eq!((&out["uri"], &out["body"]), (&json!("/items/7"), &json!({"title": "t"})));
     assert!(matches!(call(&get, json!({"id": ".."})).await, Err(ToolError::Refused(_))));
     assert!(matches!(call(&get, json!("x")).await, Err(ToolError::Refused(_))));
-    server.abort();
 }
 
 #[tokio::test]
 async fn answers_are_json_text_or_nothing() {
-    let (base, server) = serve().await;
+    let (base, _serving) = serve().await;
     let get =
         |path: &str| tool("GET", &format!("{base}{path}"), json!({"max_response_bytes": 1000})).unwrap();
     assert_eq!(call(&get("/text"), json!({})).await, Ok(json!("plain")));
@@ -145,13 +143,12 @@ async fn answers_are_json_text_or_nothing() {
         let error = call(&get(path), json!({})).await.unwrap_err();
         assert!(matches!(&error, ToolError::Final(text) if text.contains(word)), "{path}: {error:?}");
     }
-    server.abort();
 }
 
 /// Issue 7, artifacts: an answer that is a file becomes one, and the model receives its name.
 #[tokio::test]
 async fn an_answer_of_bytes_is_a_file() {
-    let (base, server) = serve().await;
+    let (base, _serving) = serve().await;
     for (path, name, media_type) in
         [("/files/plan.png", "plan.png", "image/png"), ("/named", "a.pdf", "application/pdf")]
     {
@@ -167,13 +164,12 @@ async fn an_answer_of_bytes_is_a_file() {
         );
         assert_eq!(answer.output["artifact_id"], file.id.as_str());
     }
-    server.abort();
 }
 
 /// RS-22, and hostile answers: too large, no text, a redirect to the machine's metadata.
 #[tokio::test]
 async fn a_hostile_answer_is_a_failure_for_the_model_and_costs_no_memory() {
-    let (base, server) = serve().await;
+    let (base, _serving) = serve().await;
     let get = |path: &str| tool("GET", &format!("{base}{path}"), json!({})).unwrap();
     for (path, word) in [
         ("/flood", "larger than 1048576 bytes"),
@@ -183,13 +179,12 @@ async fn a_hostile_answer_is_a_failure_for_the_model_and_costs_no_memory() {
         let error = call(&get(path), json!({})).await.unwrap_err();
         assert!(matches!(&error, ToolError::Final(text) if text.contains(word)), "{path}: {error:?}");
     }
-    server.abort();
 }
 
 /// A gateway that timed out does not know if the tool behind it ran.
 #[tokio::test]
 async fn what_a_gateway_gave_up_on_may_have_happened() {
-    let (base, server) = serve().await;
+    let (base, _serving) = serve().await;
     for status in [408, 502, 504, 524] {
         let one = tool("POST", &format!("{base}/status/{status}"), json!({})).unwrap();
         let error = call(&one, json!({})).await.unwrap_err();
@@ -197,14 +192,13 @@ async fn what_a_gateway_gave_up_on_may_have_happened() {
     }
     let one = tool("POST", &format!("{base}/status/500"), json!({})).unwrap();
     assert!(matches!(call(&one, json!({})).await, Err(ToolError::Failed(_))));
-    server.abort();
 }
 
 /// Issue 16: an error in JSON is the tool's own, even when its body is longer than the excerpt. A page, or
 /// nothing, comes from the service.
 #[tokio::test]
 async fn an_error_in_json_is_an_answer_of_the_tool() {
-    let (base, server) = serve().await;
+    let (base, _serving) = serve().await;
     let error = async |path: &str| {
         let one = tool("POST", &format!("{base}{path}"), json!({})).unwrap();
         call(&one, json!({})).await.unwrap_err()
@@ -217,12 +211,11 @@ async fn an_error_in_json_is_an_answer_of_the_tool() {
         let error = error(path).await;
         assert!(matches!(error, ToolError::Failed(_)), "{path}: {error:?}");
     }
-    server.abort();
 }
 
 #[tokio::test]
 async fn failures_tell_the_status_and_no_secret() {
-    let (base, server) = serve().await;
+    let (base, _serving) = serve().await;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("token");
     std::fs::write(&file, "wren-4711-secret").unwrap();
@@ -243,12 +236,11 @@ async fn failures_tell_the_status_and_no_secret() {
     std::fs::remove_file(&file).unwrap();
     let error = call(&echo, json!({})).await.unwrap_err();
     assert!(matches!(&error, ToolError::Refused(text) if text.contains("X-Token")), "{error:?}");
-    server.abort();
 }
 
 #[tokio::test]
 async fn a_slow_tool_times_out_and_an_absent_one_fails() {
-    let (base, server) = serve().await;
+    let (base, _serving) = serve().await;
     let slow = tool("GET", &format!("{base}/never"), json!({})).unwrap();
     let (call_id, input) = (CallId::from("c"), json!({}));
     let invocation = Invocation {
@@ -258,7 +250,6 @@ async fn a_slow_tool_times_out_and_an_absent_one_fails() {
         identity: &crate::tool::Identity::default(),
     };
     assert!(matches!(slow.call(invocation).await, Err(ToolError::Timeout(text)) if text.contains("50 ms")));
-    server.abort();
     // A bound socket that does not listen: no other process takes the port, and a connection is refused.
     let closed = tokio::net::TcpSocket::new_v4().unwrap();
     closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -271,7 +262,7 @@ async fn a_slow_tool_times_out_and_an_absent_one_fails() {
 
 #[tokio::test]
 async fn the_guard_stands_unless_it_is_turned_off() {
-    let (base, server) = serve().await;
+    let (base, _serving) = serve().await;
     let port = base.rsplit(':').next().unwrap();
     let error = tool("GET", &format!("{base}/text"), json!({"allow_private": false})).unwrap_err();
     assert!(error.contains("allow_private"), "{error}");
@@ -281,5 +272,4 @@ async fn the_guard_stands_unless_it_is_turned_off() {
         HttpTool::new("t", serde_json::from_value(config).unwrap(), outbound::guarded_client().unwrap())
             .unwrap();
     assert!(matches!(call(&guarded, json!({})).await, Err(ToolError::Unreached(_))));
-    server.abort();
 }

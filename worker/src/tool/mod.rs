@@ -104,6 +104,20 @@ pub enum ToolError {
     Asks(Box<RemoteQuestion>),
 }
 
+/// Returns the result of an attempt that ends in time. `late` is what is said of one that does not, up to the time.
+///
+/// # Errors
+/// [`ToolError::Timeout`], or the error of the attempt.
+pub(crate) async fn within<T>(
+    timeout: Duration,
+    attempt: impl Future<Output = Result<T, ToolError>>,
+    late: impl FnOnce() -> String,
+) -> Result<T, ToolError> {
+    tokio::time::timeout(timeout, attempt)
+        .await
+        .unwrap_or_else(|_| Err(ToolError::Timeout(format!("{} within {} ms", late(), timeout.as_millis()))))
+}
+
 /// A remote agent's question to its user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RemoteQuestion {

@@ -238,6 +238,12 @@ pub fn media_type(response: &Response) -> String {
     header.and_then(|value| value.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+/// Returns the `Retry-After` of an answer as milliseconds; see [`wait_ms`].
+#[must_use]
+pub fn retry_after_ms(response: &Response) -> Option<u64> {
+    wait_ms(response.headers().get(reqwest::header::RETRY_AFTER)?.to_str().ok()?)
+}
+
 /// Returns a `Retry-After` in seconds as milliseconds; a date is not read.
 pub fn wait_ms(retry_after: &str) -> Option<u64> {
     retry_after.trim().parse::<u64>().ok()?.checked_mul(1000)

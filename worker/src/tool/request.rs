@@ -6,7 +6,7 @@
 use super::declared::Declared;
 use super::outbound::error_codes;
 use super::outbound::{self, excerpt, trace_headers};
-use super::{Invocation, Tool, ToolError, Transport};
+use super::{Invocation, Tool, ToolError, Transport, within};
 use crate::flow::machine::Values;
 use crate::flow::{render, render_all, render_url, text};
 use async_trait::async_trait;
@@ -124,11 +124,7 @@ impl RequestTool {
             if error.is_connect() { ToolError::Unreached(reported) } else { ToolError::Lost(reported) }
         };
         let response = client.execute(request).await.map_err(|error| lost(&error))?;
-        let status = response.status();
-        let wait_ms = response
-            .headers()
-            .get(reqwest::header::RETRY_AFTER)
-            .and_then(|value| outbound::wait_ms(value.to_str().ok()?));
+        let (status, wait_ms) = (response.status(), outbound::retry_after_ms(&response));
         let body = outbound::read_body(response, MOST_BYTES).await;
         let body = body.map_err(|error| ToolError::Final(format!("request {}: {error}", self.spec.name)))?;
         let body = String::from_utf8_lossy(&body).into_owned();
@@ -166,11 +162,8 @@ impl RequestTool {
         let mut tries = 0;
         let tried = loop {
             let copy = request.try_clone().ok_or_else(|| self.refused("its body cannot be sent"))?;
-            let tried = tokio::time::timeout(timeout, self.send((&client, copy))).await;
-            let tried = tried.unwrap_or_else(|_| {
-                let ms = timeout.as_millis();
-                Err(ToolError::Timeout(format!("request {}: no answer within {ms} ms", self.spec.name)))
-            });
+            let late = || format!("request {}: no answer", self.spec.name);
+            let tried = within(timeout, self.send((&client, copy)), late).await;
             tries += 1;
             match self.again(tries, &tried) {
                 Some(wait) => tokio::time::sleep(wait).await,
@@ -245,9 +238,6 @@ impl Tool for RequestTool {
         let nothing = Values::new();
         let inputs = invocation.input.as_object().unwrap_or(&nothing);
         let sent = self.sent(invocation.call_id, inputs);
-        tokio::time::timeout(invocation.timeout, sent).await.unwrap_or_else(|_| {
-            let ms = invocation.timeout.as_millis();
-            Err(ToolError::Timeout(format!("request {} did not end within {ms} ms", self.spec.name)))
-        })
+        within(invocation.timeout, sent, || format!("request {} did not end", self.spec.name)).await
     }
 }

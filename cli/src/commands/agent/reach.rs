@@ -16,7 +16,6 @@ use std::time::Duration;
 use turnstone_domain::SystemClock;
 use turnstone_domain::agent::delegation::Target;
 use turnstone_domain::agent::{AgentDefinition, AgentFormat, Capability, ModelRef, Reached};
-use turnstone_worker::model::ProviderConfig;
 use turnstone_worker::tool::address_guard::check_url;
 use turnstone_worker::tool::mcp::McpServer;
 use turnstone_worker::tool::outbound;
@@ -112,12 +111,7 @@ impl Reach {
                 &format!("is not configured; add [providers.{name}]"),
             ));
         };
-        let url = match self.config.providers.get(name)? {
-            ProviderConfig::OpenAi(config) => config.base_url.clone(),
-            ProviderConfig::Responses(config) => config.base_url.clone(),
-            ProviderConfig::Anthropic(config) => config.base_url.clone(),
-            ProviderConfig::Scripted(_) => return None,
-        };
+        let url = self.config.providers.get(name)?.http()?.base_url.clone()?;
         // An operator configured it, so it may be anywhere.
         Some(Trial::Host { what: format!("provider `{name}`"), url, private: true })
     }

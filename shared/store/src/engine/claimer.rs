@@ -1,26 +1,31 @@
 //! Claims. There are two ways:
 //!
-//! - In one statement ([`alone`]), on a connection of its own. It is fast, and serves when no rule about the jobs needs a second
-//!   look. Only PostgreSQL has it.
-//! - Step by step, as a write of the writer. It knows all rules, such as limits of queues and rate limits, and it skips jobs that
-//!   cannot be read.
+//! - In one statement (`sql/postgres_alone/update_claimed_jobs.sql`), on a connection of its own. It is fast, and serves when no
+//!   rule about the jobs needs a second look. Only PostgreSQL has it. It takes before it reads: what this version cannot read is
+//!   given back, and left to the other way.
+//! - Step by step, as a write of the writer (`claim::apply`). It knows all rules, such as limits of queues and rate limits, and
+//!   it skips jobs that cannot be read.
 //!
 //! A claim first tries the one statement. When that finds a reason for the other way, the next claims take the other way at
 //! once, for a while.
 
 use super::Engine;
 use super::definitions::Definitions;
-use super::held::HeldJobs;
-use super::ops::claim;
-use super::ops::claim::alone::{self, ClaimBatch, ClaimOutcome};
-use super::session::{CommitError, Session};
+use super::held::{HeldJobs, KnownJob};
+use super::ops::claim::{self, past};
+use super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, Prefixed, get, wrong};
+use super::session::{Args, CommitError, Row, Session, limit};
+use super::statement::{as_json, read};
 use super::unit::Unit;
-use crate::{Claim, ClaimRequest, Doorbell, StoreError};
+use crate::{Claim, ClaimRequest, Doorbell, Ring, StoreError, sql};
 use backon::{BackoffBuilder, ExponentialBuilder};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use turnstone_domain::job::Envelope;
+use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::{Ids, Timestamp};
 
 /// How long claims are made step by step after one met a job that cannot be read, in milliseconds. The one statement would claim
@@ -30,6 +35,46 @@ const DAMAGED_MS: i64 = 3_600_000;
 const RULED_MS: i64 = 1_000;
 /// The most claims that wait for the connection in its channel.
 const INBOX: usize = 64;
+
+/// The result of a claim in one statement.
+pub(super) enum ClaimOutcome {
+    /// Nothing was taken, because a rule may apply. `true`: a rule that stays, such as a limit of a queue.
+    Ruled(bool),
+    /// All that there is, or as many as were asked for.
+    Claimed(ClaimBatch),
+    /// The same, without jobs that cannot be read; those were given back.
+    Damaged(ClaimBatch),
+}
+
+/// The jobs of a claim, in its order.
+#[derive(Default)]
+pub(super) struct ClaimBatch {
+    pub claims: Vec<Claim>,
+    /// The rows of plain jobs.
+    pub rows: Vec<JobRow>,
+}
+
+/// A job that was taken.
+struct TakenJob {
+    known: KnownJob,
+    retry: RetryPolicy,
+    envelope: Envelope,
+}
+
+impl TakenJob {
+    fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
+        let job = Box::new(JobRow::decode(row)?);
+        if let Some(why) = &job.damaged {
+            return Err(wrong("jobs", why));
+        }
+        let engagement = match job.engagement_seq {
+            Some(_) => Some(Box::new(EngagementRow::decode(&Prefixed { row, prefix: "e_" })?)),
+            None => None,
+        };
+        let (_, retry, envelope) = rows::envelope(row)?;
+        Ok(Self { known: KnownJob { job, engagement }, retry, envelope })
+    }
+}
 
 /// A claim, and the channel for its answer.
 pub(super) type Asked = (ClaimRequest, oneshot::Sender<Result<ClaimOutcome, StoreError>>);
@@ -133,7 +178,7 @@ impl Claimer {
         self.session.begin().await?;
         let mut unit = Unit::default();
         let session = &mut self.session;
-        let claimed = alone::apply(session, &mut unit, request, token, &mut self.definitions).await;
+        let claimed = claim_in_one_statement(session, &mut unit, request, token, &mut self.definitions).await;
         let claimed = match claimed {
             Ok(outcome) => self.session.commit().await.map(|()| outcome).map_err(|error| match error {
                 CommitError::Failed(error) | CommitError::Refused(error) | CommitError::Unknown(error) => {
@@ -180,7 +225,7 @@ impl Claimer {
         self.session.outcome().await?;
         self.session.begin().await?;
         let mut unit = Unit::default();
-        if let Err(error) = alone::give_back(&mut self.session, &mut unit, token, now).await {
+        if let Err(error) = give_back(&mut self.session, &mut unit, token, now).await {
             self.session.rollback().await;
             return Err(error);
         }
@@ -195,6 +240,127 @@ impl Claimer {
             }
         }
     }
+}
+
+/// Claims; `token` is how the tokens begin. The statement commits itself, and what follows it belongs to the transaction
+/// of the session.
+///
+/// # Errors
+/// [`CommitError::Unknown`] when it may have taken jobs whose names did not arrive.
+async fn claim_in_one_statement(
+    session: &mut Session,
+    unit: &mut Unit,
+    request: &ClaimRequest,
+    token: &str,
+    definitions: &mut Definitions,
+) -> Result<ClaimOutcome, CommitError> {
+    let queues = as_json(&request.queues).map_err(CommitError::Failed)?;
+    let tags = request.runtime_tags.as_ref().map(as_json).transpose().map_err(CommitError::Failed)?;
+    let values = [
+        request.kind.as_str().into(),
+        queues.as_str().into(),
+        limit(request.limit).into(),
+        request.now.0.into(),
+        request.tenant.as_deref().into(),
+        tags.as_deref().into(),
+        (!request.worker_id.is_empty()).then_some(request.worker_id.as_str()).into(),
+        request.lease_ms.into(),
+        token.into(),
+    ];
+    let rows = session.rows_alone("claim jobs", &sql::UPDATE_CLAIMED_JOBS, Args::Values(&values)).await?;
+    let rule = rows.first().map_or(Ok(0), |row| get::<i64>(row, "rule"));
+    match rule.map_err(|error| CommitError::Unknown(error.into()))? {
+        0 => Box::pin(taken(session, unit, request, definitions, &rows)).await.map_err(CommitError::Unknown),
+        rule => Ok(ClaimOutcome::Ruled(rule == 1)),
+    }
+}
+
+/// Makes claims of what was taken.
+async fn taken(
+    session: &mut Session,
+    unit: &mut Unit,
+    request: &ClaimRequest,
+    definitions: &mut Definitions,
+    rows: &[Row],
+) -> Result<ClaimOutcome, StoreError> {
+    let (mut found, mut damaged) = (Vec::new(), Vec::new());
+    for row in rows {
+        let Some(token) = get::<Option<String>>(row, "lease_token")? else { continue };
+        match TakenJob::decode(row) {
+            Ok(taken) => found.push(taken),
+            Err(error) => {
+                tracing::error!(error = %StoreError::from(error), "a job that cannot be read is given back");
+                damaged.push(token);
+            }
+        }
+    }
+    let mut agents = HashMap::new();
+    let mut sent = Vec::with_capacity(found.len());
+    for TakenJob { known, retry, envelope } in found {
+        let (seq, token) = (known.job.seq, known.job.lease_token.clone());
+        let digest = known.engagement.as_ref().map(|row| row.digest.clone());
+        unit.take_claimed(known, request);
+        sent.push((seq, token, retry, envelope));
+        let Some(digest) = digest else { continue };
+        match definitions.get(session, &digest).await {
+            Ok(agent) => drop(agents.insert(seq, agent)),
+            Err(error @ (StoreError::Unreadable { .. } | StoreError::Inconsistent { .. })) => {
+                tracing::error!(%error, "an agent cannot be read; its job is given back");
+                damaged.extend(unit.job(seq).and_then(|job| job.lease_token.clone()));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let jobs = sent.iter().filter_map(|(seq, ..)| unit.job(*seq));
+    let mut done = past::read(session, unit, jobs, |seq, error| {
+        tracing::error!(error = %StoreError::from(error), "a job whose checkpoints cannot be read is given back");
+        damaged.extend(unit.job(seq).and_then(|job| job.lease_token.clone()));
+    })
+    .await?;
+    let mut batch = ClaimBatch::default();
+    for (seq, token, retry, envelope) in sent {
+        if token.is_some_and(|token| damaged.contains(&token)) {
+            unit.distrust(seq);
+            continue;
+        }
+        let done = done.remove(&seq).unwrap_or_default();
+        batch.claims.extend(claim::claimed(unit, seq, retry, envelope, done, agents.remove(&seq)));
+        batch.rows.extend(unit.job(seq).filter(|job| job.engagement_seq.is_none()).cloned());
+    }
+    if damaged.is_empty() {
+        return Ok(ClaimOutcome::Claimed(batch));
+    }
+    release(session, unit, &damaged.join(" "), request.now).await?;
+    Ok(ClaimOutcome::Damaged(batch))
+}
+
+/// Gives back what a claim took whose answer was lost; `token` is how its tokens begin.
+async fn give_back(
+    session: &mut Session,
+    unit: &mut Unit,
+    token: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let given = release(session, unit, &format!("{token}-%"), now).await?;
+    if given > 0 {
+        tracing::warn!(jobs = given, "the answer of a claim was lost; its jobs are given back");
+    }
+    Ok(())
+}
+
+/// Gives jobs back without reading them; `tokens` are LIKE patterns.
+async fn release(
+    session: &mut Session,
+    unit: &mut Unit,
+    tokens: &str,
+    now: Timestamp,
+) -> Result<i64, StoreError> {
+    let values = [tokens.into(), now.0.into()];
+    let given =
+        read(session, "give jobs back", &sql::UPDATE_RELEASED_JOBS, &values, |row| get::<i64>(row, "jobs"))
+            .await?;
+    unit.rings.push(Ring::Available);
+    Ok(given.first().copied().unwrap_or_default())
 }
 
 /// The pauses between attempts to release the jobs of a lost claim: together about 15 seconds.

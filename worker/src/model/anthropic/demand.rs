@@ -1,9 +1,8 @@
 //! A demanded form of the answer in the form of this provider: a tool that the model must call with its
 //! answer.
 
-use crate::model::ModelRequest;
 use crate::model::http::WireNames;
-use crate::model::structured_output::StructuredOutput;
+use crate::model::{FinishReason, ModelAnswer, ModelRequest};
 use serde_json::{Value, json};
 use turnstone_domain::agent::ToolChoice;
 
@@ -25,11 +24,8 @@ impl Demand {
     /// Returns the form of the answer to `request`. It is text if the schema needs wrapping but refers to
     /// itself, because such a schema cannot be wrapped. It is text as well if the answer must begin with a
     /// tool call. In both cases only the prompt demands the form.
-    pub(super) fn of(request: &ModelRequest, offered: StructuredOutput) -> Self {
-        let Some(schema) = request.output.schema.as_ref().filter(|_| offered == StructuredOutput::Native)
-        else {
-            return Self::Text;
-        };
+    pub(super) fn of(request: &ModelRequest) -> Self {
+        let Some(schema) = &request.output.schema else { return Self::Text };
         if request.tool_choice == ToolChoice::Required && !request.tools.is_empty() {
             return Self::Text;
         }
@@ -68,13 +64,21 @@ impl Demand {
         names.wire(ANSWER)
     }
 
-    /// Returns true if a call of the tool `name` (our name) is the answer.
-    pub(super) fn is_answer(self, name: &str) -> bool {
-        self != Self::Text && name == ANSWER
+    /// Makes the call of the tool the text of an answer. Beside other calls it came too early: they run first.
+    pub(super) fn read(self, mut answer: ModelAnswer) -> ModelAnswer {
+        let (given, calls): (Vec<_>, Vec<_>) =
+            answer.tool_calls.into_iter().partition(|call| self != Self::Text && call.name == ANSWER);
+        if let Some(given) = given.into_iter().next().filter(|_| calls.is_empty()) {
+            answer.content = Some(self.text(given.arguments)).filter(|text| !text.is_empty());
+            if answer.finish_reason == FinishReason::ToolUse {
+                answer.finish_reason = FinishReason::Stop;
+            }
+        }
+        ModelAnswer { tool_calls: calls, ..answer }
     }
 
     /// Returns the text of the answer in the tool's arguments.
-    pub(super) fn text(self, arguments: Value) -> String {
+    fn text(self, arguments: Value) -> String {
         match (self, arguments) {
             // Text that is no JSON is returned unchanged; its validation refuses it.
             (_, Value::String(text)) => text,
@@ -105,7 +109,7 @@ mod tests {
         let of = |schema: Value, choice: ToolChoice| {
             let mut request = request();
             (request.output.schema, request.tool_choice) = (Some(schema), choice);
-            Demand::of(&request, StructuredOutput::Native)
+            Demand::of(&request)
         };
         assert_eq!(of(json!({"type": "object"}), ToolChoice::Auto), Demand::Tool);
         assert_eq!(of(json!({"type": "array"}), ToolChoice::Auto), Demand::Wrapped);
@@ -113,7 +117,7 @@ mod tests {
         let pointing = json!({"type": "array", "items": {"$ref": "#/$defs/a"}, "$defs": {"a": {}}});
         assert_eq!(of(pointing, ToolChoice::Auto), Demand::Text);
         assert_eq!(of(json!({"type": "object"}), ToolChoice::Required), Demand::Text);
-        assert_eq!(Demand::of(&request(), StructuredOutput::Native), Demand::Text);
+        assert_eq!(Demand::of(&request()), Demand::Text);
     }
 
     #[test]

@@ -4,56 +4,135 @@
 //! made to call a tool. The call is read as the text of the answer. The provider retries nothing: the turn
 //! decides how to treat a failure.
 
-mod assembly;
 mod demand;
 mod request;
 #[cfg(test)]
 mod tests;
 
-use crate::model::http::{Api, HttpModel, ProviderAddress, WireNames, http_config};
-use crate::model::{ModelAnswer, ModelRequest};
-use assembly::AnthropicAssembly;
+use crate::model::http::{Api, Item, PartialAnswer, WireNames, count};
+use crate::model::{FinishReason, Listener, ModelAnswer, ModelRequest, Usage};
 use demand::Demand;
 use serde_json::{Map, Value};
 
-http_config! {
-    /// A section `[providers.<name>]` with `kind = "anthropic"`. The key is sent as `x-api-key`; `headers` may set another
-    /// `anthropic-version` than 2023-06-01.
-    AnthropicConfig at "https://api.anthropic.com/v1" {}
-}
+/// The messages API. `headers` of the configuration may set another `anthropic-version`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Messages;
 
-/// An endpoint of the messages API.
-pub type AnthropicModel = HttpModel<AnthropicConfig>;
+impl Api for Messages {
+    fn base_url(&self) -> &'static str {
+        "https://api.anthropic.com/v1"
+    }
 
-impl Api for AnthropicConfig {
-    type Assembly = AnthropicAssembly;
+    fn path(&self) -> &'static [&'static str] {
+        &["messages"]
+    }
 
-    fn address(&self) -> ProviderAddress<'_> {
-        ProviderAddress {
-            key_header: ("x-api-key", ""),
-            own_headers: &[("anthropic-version", "2023-06-01")],
-            ..self.address_at(&["messages"])
-        }
+    fn key_header(&self) -> (&'static str, &'static str) {
+        ("x-api-key", "")
+    }
+
+    fn own_headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[("anthropic-version", "2023-06-01")]
     }
 
     fn names(&self, request: &ModelRequest) -> WireNames {
-        Demand::of(request, self.structured_output).names(request)
+        Demand::of(request).names(request)
     }
 
     fn body(&self, request: &ModelRequest, names: &WireNames, _: &Map<String, Value>) -> Value {
-        request::body(request, Demand::of(request, self.structured_output), names)
+        request::body(request, names)
+    }
+
+    fn absorb(&self, answer: &mut PartialAnswer, event: &Value, listener: &Listener) -> Result<(), String> {
+        let place = event["index"].as_u64().unwrap_or(0);
+        match event["type"].as_str().unwrap_or_default() {
+            "message_start" => begin(answer, &event["message"]),
+            "content_block_start" => {
+                let block = block(&event["content_block"]);
+                listener.hear(&block.text);
+                *answer.item(place)? = block;
+            }
+            "content_block_delta" => {
+                let delta = &event["delta"];
+                let piece = |name: &str| delta[name].as_str().unwrap_or_default();
+                let block = answer.item(place)?;
+                match delta["type"].as_str() {
+                    Some("text_delta") => {
+                        block.text.push_str(piece("text"));
+                        listener.hear(piece("text"));
+                    }
+                    Some("input_json_delta") => block.arguments.push_str(piece("partial_json")),
+                    _ => {}
+                }
+            }
+            "message_delta" => {
+                add_counts(answer, &event["usage"]);
+                answer.ended = ended(&event["delta"]).or(answer.ended);
+            }
+            "message_stop" => answer.is_over = true,
+            // `ping`, the end of a block, and events that this version does not know.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn absorb_whole(&self, answer: &mut PartialAnswer, message: &Value) -> Result<(), String> {
+        let content = message["content"].as_array().ok_or("the answer holds no content")?;
+        answer.set_items(content.iter().map(block))?;
+        begin(answer, message);
+        answer.ended = ended(message);
+        Ok(())
     }
 
     fn finish(
         &self,
-        assembly: AnthropicAssembly,
+        answer: PartialAnswer,
         request: &ModelRequest,
         names: &WireNames,
     ) -> Result<ModelAnswer, String> {
-        assembly.finish(Demand::of(request, self.structured_output), names, &request.model)
+        Ok(Demand::of(request).read(answer.finish(names, &request.model)?))
     }
+}
 
-    fn takes_pictures(&self) -> bool {
-        self.shows_pictures()
+fn begin(answer: &mut PartialAnswer, message: &Value) {
+    answer.has_begun = true;
+    answer.take_origin(message);
+    add_counts(answer, &message["usage"]);
+}
+
+/// Returns a text, a call, or a block that is not shown, such as thinking.
+fn block(said: &Value) -> Item {
+    let mut block = Item { is_call: said["type"] == "tool_use", ..Item::default() };
+    if block.is_call {
+        said["name"].as_str().unwrap_or_default().clone_into(&mut block.name);
+        // A stream begins with an empty object and sends the arguments later as text.
+        if said["input"].as_object().is_none_or(|input| !input.is_empty()) && !said["input"].is_null() {
+            block.arguments = said["input"].to_string();
+        }
+    } else if said["type"] == "text" {
+        said["text"].as_str().unwrap_or_default().clone_into(&mut block.text);
     }
+    block
+}
+
+fn ended(said: &Value) -> Option<FinishReason> {
+    Some(match said["stop_reason"].as_str()? {
+        "refusal" => FinishReason::ContentFilter,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        _ => FinishReason::Stop,
+    })
+}
+
+/// Merges the counts of an event. They cover the answer so far; an absent count keeps its value. This provider
+/// counts tokens read from and written to its cache beside the input, not as a part of it.
+fn add_counts(answer: &mut PartialAnswer, said: &Value) {
+    let counts = said.as_object().into_iter().flatten().filter(|(_, said)| said.is_number());
+    answer.counts.extend(counts.map(|(name, said)| (name.clone(), said.clone())));
+    let of = |name: &str| answer.counts.get(name).and_then(count);
+    let cache = |name: &str| of(name).unwrap_or(0).max(0);
+    let cached_input = cache("cache_read_input_tokens");
+    answer.usage = of("input_tokens").zip(of("output_tokens")).map(|(input, output)| {
+        let input = input.saturating_add(cache("cache_creation_input_tokens")).saturating_add(cached_input);
+        Usage { cached_input, ..Usage::of(input, output) }
+    });
 }

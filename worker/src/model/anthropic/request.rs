@@ -2,8 +2,8 @@
 
 use super::demand::Demand;
 use crate::model::ModelRequest;
-use crate::model::http::{PDF, WireNames};
-use serde_json::{Map, Value, json};
+use crate::model::http::{PDF, WireNames, without_nulls};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use turnstone_domain::agent::ToolChoice;
@@ -13,28 +13,21 @@ use turnstone_domain::message::{ContentPart, ImageKind, Message, RequestedCall, 
 const EMPTY: &str = "(no text)";
 
 /// Returns the body for `request`.
-pub(super) fn body(request: &ModelRequest, demand: Demand, names: &WireNames) -> Value {
-    let mut body = Map::new();
-    body.insert("model".to_owned(), request.model.as_str().into());
-    body.insert("max_tokens".to_owned(), request.max_tokens.into());
-    if !request.system.is_empty() {
-        body.insert("system".to_owned(), request.system.as_str().into());
-    }
-    body.insert("messages".to_owned(), messages(&request.messages, names));
-    body.insert("stream".to_owned(), true.into());
-    if let Some(temperature) = request.temperature {
+pub(super) fn body(request: &ModelRequest, names: &WireNames) -> Value {
+    let (tools, choice) = tools(request, Demand::of(request), names);
+    let has_tools = !tools.is_empty();
+    Value::Object(without_nulls(json!({
+        "model": request.model,
+        "max_tokens": request.max_tokens,
+        "system": (!request.system.is_empty()).then_some(&request.system),
+        "messages": messages(&request.messages, names),
+        "stream": true,
         // Our range ends at 2, the provider's at 1.
-        body.insert("temperature".to_owned(), temperature.min(1.0).into());
-    }
-    if let Some(top_p) = request.top_p {
-        body.insert("top_p".to_owned(), top_p.into());
-    }
-    let (tools, choice) = tools(request, demand, names);
-    if !tools.is_empty() {
-        body.insert("tools".to_owned(), tools.into());
-        body.insert("tool_choice".to_owned(), choice);
-    }
-    Value::Object(body)
+        "temperature": request.temperature.map(|temperature| temperature.min(1.0)),
+        "top_p": request.top_p,
+        "tools": has_tools.then_some(tools),
+        "tool_choice": has_tools.then_some(choice),
+    })))
 }
 
 /// Returns the tools on offer, and the rule for which of them may or must be called.

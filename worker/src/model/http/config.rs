@@ -1,82 +1,76 @@
-//! The settings that all providers over HTTP share, declared once.
+//! The configuration of a provider over HTTP.
 
-/// Declares a section `[providers.<name>]` of a provider over HTTP: the shared settings, and those of its API.
-macro_rules! http_config {
-    (
-        $(#[$doc:meta])*
-        $name:ident at $base_url:literal {
-            $($(#[$own:meta])* $field:ident: $type:ty,)*
-        }
-    ) => {
-        $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct $name {
-            #[doc = concat!("The address up to and including the version. Default: `", $base_url, "`.")]
-            pub base_url: String,
-            /// The key; local servers need none.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub api_key: Option<turnstone_telemetry::SecretRef>,
-            /// The way in which a demanded form reaches the model: through the provider's API, or in the prompt only.
-            pub structured_output: crate::model::structured_output::StructuredOutput,
-            $($(#[$own])* pub $field: $type,)*
-            /// Headers of every call.
-            #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-            pub headers: std::collections::BTreeMap<String, crate::tool::header::HeaderText>,
-            /// True if the models take pictures from tools. Default: true only if `base_url` is the default.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub pictures: Option<bool>,
-            /// The most calls that one worker process makes at once.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub concurrency: Option<u32>,
-            /// The circuit breaker of its models.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub breaker: Option<crate::breakers::BreakerConfig>,
-            /// The longest one call may take, in milliseconds, if that is less than the agent allows.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub timeout_ms: Option<u64>,
-        }
+use crate::breakers::BreakerConfig;
+use crate::tool::header::HeaderText;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use turnstone_telemetry::SecretRef;
 
-        impl Default for $name {
-            /// Returns the configuration of the default address, without a key.
-            fn default() -> Self {
-                Self {
-                    base_url: $base_url.to_owned(),
-                    api_key: None,
-                    structured_output: Default::default(),
-                    $($field: Default::default(),)*
-                    headers: Default::default(),
-                    pictures: None,
-                    concurrency: None,
-                    breaker: None,
-                    timeout_ms: None,
-                }
-            }
-        }
-
-        impl $name {
-            /// Returns the address of calls at this path, with the key in a header `Authorization: Bearer …`.
-            pub(super) fn address_at(
-                &self,
-                path: &'static [&'static str],
-            ) -> crate::model::http::ProviderAddress<'_> {
-                crate::model::http::ProviderAddress {
-                    base_url: &self.base_url,
-                    path,
-                    key_header: ("authorization", "Bearer "),
-                    api_key: self.api_key.as_ref(),
-                    headers: &self.headers,
-                    own_headers: &[],
-                    timeout_ms: self.timeout_ms,
-                }
-            }
-
-            /// Returns true if the models take the pictures of tools.
-            pub(super) fn shows_pictures(&self) -> bool {
-                self.pictures.unwrap_or_else(|| self.base_url == $base_url)
-            }
-        }
-    };
+/// A section `[providers.<name>]` of a provider over HTTP.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpProviderConfig {
+    /// The address up to and including the version. Default: the address of the API's own provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The key; local servers need none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<SecretRef>,
+    /// The way in which a demanded form of the answer reaches the model.
+    pub structured_output: StructuredOutput,
+    /// `openai` only: the form in which the API receives the demand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_format: Option<ResponseFormat>,
+    /// `openai` only: the provider's name for the bound on the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens_field: Option<MaxTokensField>,
+    /// Headers of every call.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, HeaderText>,
+    /// True if the models take pictures from tools. Default: true only if `base_url` is the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pictures: Option<bool>,
+    /// The most calls that one worker process makes at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+    /// The circuit breaker of its models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<BreakerConfig>,
+    /// The longest one call may take, in milliseconds, if that is less than the agent allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
 }
 
-pub(in crate::model) use http_config;
+/// The way in which a demanded form reaches the model. In any case the prompt holds it, and the answer is
+/// validated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StructuredOutput {
+    /// Sent to the provider too, which then constrains the model's output.
+    #[default]
+    Native,
+    /// In the prompt only, for servers that do not support it, or refuse it together with tools.
+    Prompt,
+}
+
+/// The form of `response_format` that a provider supports. The answer is validated in any case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResponseFormat {
+    /// A JSON Schema (OpenAI, vLLM, llama.cpp, Ollama).
+    #[default]
+    JsonSchema,
+    /// Any JSON object; no schema.
+    JsonObject,
+}
+
+/// The name of the bound on the answer's tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MaxTokensField {
+    /// Supported by nearly every provider.
+    #[default]
+    MaxTokens,
+    /// Required by OpenAI's reasoning models.
+    MaxCompletionTokens,
+}

@@ -1,7 +1,8 @@
 //! A provider's server for tests: it answers every request as the test demands, and records the requests.
 
 use super::{Api, HttpModel};
-use crate::model::{Listener, Model as _, ModelAnswer, ModelError, ModelRequest, ToolOffer};
+use crate::model::{Listener, ModelAnswer, ModelRequest, ToolOffer};
+use crate::served::serve;
 use crate::tool::outbound;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -10,7 +11,6 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::{StreamExt, stream};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -47,10 +47,8 @@ impl Server {
             answer().await
         };
         let app = Router::new().route("/v1/{*path}", post(respond)).with_state(Arc::clone(&seen));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base_url = format!("http://{}/v1/", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { base_url, seen, _serving: AbortOnDropHandle::new(serving) }
+        let (address, _serving) = serve(app).await;
+        Self { base_url: format!("http://{address}/v1/"), seen, _serving }
     }
 
     /// Returns request number `nth`, from 0.
@@ -106,41 +104,10 @@ pub async fn replay(status: u16, sample: &'static str) -> Server {
 }
 
 /// Returns the provider of this API at a server, with these settings.
-pub fn provider<A: Api + DeserializeOwned>(server: &Server, settings: Value) -> HttpModel<A> {
-    let mut config = json!({"base_url": server.base_url});
-    config.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
-    HttpModel::new("local", serde_json::from_value(config).unwrap(), outbound::open_client().unwrap())
-        .unwrap()
-}
-
-/// Returns the [`summary`] of a recorded answer.
-pub async fn answered<A: Api + DeserializeOwned>(sample: &'static str) -> Value {
-    let server = replay(200, sample).await;
-    summary(&provider::<A>(&server, json!({})).answer(&tides()).await.unwrap())
-}
-
-/// Returns the error of a recorded failure.
-pub async fn failed<A: Api + DeserializeOwned>(status: u16, sample: &'static str) -> ModelError {
-    let server = replay(status, sample).await;
-    provider::<A>(&server, json!({})).answer(&request()).await.unwrap_err()
-}
-
-/// Checks that the pieces of a recorded text are heard one by one.
-pub async fn assert_heard<A: Api + DeserializeOwned>(sample: &'static str) {
-    let server = replay(200, sample).await;
-    let (listener, heard) = listener();
-    let request = ModelRequest { listener, ..tides() };
-    provider::<A>(&server, json!({})).answer(&request).await.unwrap();
-    assert_eq!(*heard.lock().unwrap(), ["Low tide", " is at 14:07", " – bring boots."]);
-}
-
-/// Checks that a call ends after the provider's own time, which is shorter than that of the request.
-pub async fn assert_times_out<A: Api + DeserializeOwned>() {
-    let silent = Server::start(std::future::pending).await;
-    let hasty = provider::<A>(&silent, json!({"timeout_ms": 50}));
-    let request = ModelRequest { timeout: Duration::from_secs(20), ..request() };
-    let error = hasty.answer(&request).await.unwrap_err();
-    assert!(matches!(&error, ModelError::Timeout(text) if text.contains("50 ms")), "{error:?}");
+pub fn provider(server: &Server, api: Box<dyn Api>, mut settings: Value) -> HttpModel {
+    settings["base_url"] = server.base_url.as_str().into();
+    let config = serde_json::from_value(settings).unwrap();
+    HttpModel::new("local", api, config, outbound::open_client().unwrap()).unwrap()
 }
 
 /// Returns the conversation of the recorded requests. It holds a successful call, a call whose arguments were

@@ -1,20 +1,23 @@
-//! The common part of providers over HTTP: the address, the reading of an answer, and the mapping of
-//! failures. Each provider's own format is in a folder of its own.
+//! The common part of providers over HTTP: the configuration, the call, the reading of an answer, and the
+//! mapping of failures. Each API is in a folder of its own.
 
+mod api;
 mod config;
-mod endpoint;
 mod failure;
 mod model;
+mod partial;
 mod stream;
 mod value;
 mod wire_names;
 
-pub(super) use config::http_config;
-pub use endpoint::{Endpoint, ProviderAddress};
-pub use model::{Api, HttpModel};
-pub use stream::Assembly;
-pub(super) use value::{Origin, PDF, arguments, arguments_text, count, usage};
+pub use api::Api;
+pub use config::{HttpProviderConfig, MaxTokensField, ResponseFormat, StructuredOutput};
+pub use model::HttpModel;
+pub use partial::{Item, PartialAnswer};
+pub(super) use value::{PDF, arguments_text, count, list, usage, without_nulls};
 pub use wire_names::WireNames;
 
 #[cfg(test)]
 pub(super) mod fixture;
+#[cfg(test)]
+mod tests;

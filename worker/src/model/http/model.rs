@@ -1,96 +1,167 @@
-//! A model behind an API over HTTP.
+//! A model behind an API over HTTP: sends one request and reads one answer, both bounded.
 
-use super::{Assembly, Endpoint, ProviderAddress, WireNames};
-use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
+use super::config::{HttpProviderConfig, StructuredOutput};
+use super::{Api, PartialAnswer, failure, stream};
+use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
 use crate::oci::OciSigner;
+use crate::tool::header::{check_headers, resolve_headers};
+use crate::tool::{address_guard, outbound};
 use async_trait::async_trait;
 use reqwest::Client;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
-use std::fmt::Debug;
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
+use turnstone_domain::agent::OutputContract;
 use turnstone_specs::agent_spec::model::RetryPolicy;
 use turnstone_telemetry::Secret;
+use url::Url;
 
-/// An API of models, with its settings.
-pub trait Api: Debug + Send + Sync + 'static {
-    /// The part of an answer that has arrived.
-    type Assembly: Assembly;
-
-    /// Returns the address and the headers of calls.
-    fn address(&self) -> ProviderAddress<'_>;
-
-    /// Returns the names of the tools on offer.
-    fn names(&self, request: &ModelRequest) -> WireNames {
-        WireNames::of(request.tools.iter().map(|tool| tool.name.as_str()))
-    }
-
-    /// Returns the body of a call. `more` has parameters that the request has no place for.
-    fn body(&self, request: &ModelRequest, names: &WireNames, more: &Map<String, Value>) -> Value;
-
-    /// Returns the answer.
-    ///
-    /// # Errors
-    /// A sentence that says why it is none.
-    fn finish(
-        &self,
-        assembly: Self::Assembly,
-        request: &ModelRequest,
-        names: &WireNames,
-    ) -> Result<ModelAnswer, String>;
-
-    /// Returns true if the models take the pictures of tools.
-    fn takes_pictures(&self) -> bool;
-}
-
-/// A model behind an API.
+/// The models of a provider over HTTP, with a pool of connections.
 #[derive(Debug)]
-pub struct HttpModel<A> {
-    endpoint: Endpoint,
-    api: A,
+pub struct HttpModel {
+    name: String,
+    url: Url,
+    api: Box<dyn Api>,
+    config: HttpProviderConfig,
+    /// A key that came by its value.
+    given_key: Option<Secret>,
     /// Parameters that are sent with every call beside those of the request.
     more: Map<String, Value>,
+    /// The statuses that a document allows to be tried again.
+    retries: Option<RetryPolicy>,
+    /// Signs requests to Oracle's cloud.
+    signer: Option<Arc<OciSigner>>,
+    client: Client,
 }
 
-impl<A: Api> HttpModel<A> {
+impl HttpModel {
     /// Returns a provider called `name`. Credentials are fetched once now, so that a missing one is reported
     /// at start-up. They are fetched again for every call, so that they can be rotated.
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
-    pub fn new(name: &str, api: A, client: Client) -> Result<Self, String> {
-        Ok(Self { endpoint: Endpoint::new(name, api.address(), client)?, api, more: Map::new() })
+    pub fn new(
+        name: &str,
+        api: Box<dyn Api>,
+        config: HttpProviderConfig,
+        client: Client,
+    ) -> Result<Self, String> {
+        let base_url = config.base_url.as_deref().unwrap_or(api.base_url());
+        let mut url = Url::parse(base_url).map_err(|error| format!("base_url: not a URL: {error}"))?;
+        address_guard::check_form(&url).map_err(|problem| format!("base_url: {problem}"))?;
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(api.path());
+        }
+        check_headers(&config.headers)?;
+        if config.timeout_ms == Some(0) {
+            return Err(
+                "timeout_ms: 0 would let no call come to an end; leave it out, or give at least 1".to_owned()
+            );
+        }
+        let name = name.to_owned();
+        let (given_key, retries, signer) = (None, None, None);
+        let model = Self { name, url, api, config, given_key, more: Map::new(), retries, signer, client };
+        model.headers()?;
+        Ok(model)
     }
 
     /// The same with a key that came by its value, and with these parameters in every call.
     #[must_use]
-    pub fn with(self, key: Option<Secret>, more: Map<String, Value>) -> Self {
-        Self { endpoint: self.endpoint.with_key(key), more, ..self }
+    pub fn with(self, given_key: Option<Secret>, more: Map<String, Value>) -> Self {
+        Self { given_key, more, ..self }
     }
 
     /// The same with the retries of a document.
     #[must_use]
     pub fn with_retries(self, retries: Option<RetryPolicy>) -> Self {
-        Self { endpoint: self.endpoint.with_retries(retries), ..self }
+        Self { retries, ..self }
     }
 
     /// The same with signed requests.
     #[must_use]
     pub fn signed_by(self, signer: Arc<OciSigner>) -> Self {
-        Self { endpoint: self.endpoint.signed_by(signer), ..self }
+        Self { signer: Some(signer), ..self }
+    }
+
+    fn headers(&self) -> Result<HeaderMap, String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in self.api.own_headers() {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        headers.extend(resolve_headers(&self.config.headers)?);
+        let secret = match &self.config.api_key {
+            Some(key) => Some(key.resolve().map_err(|problem| format!("api_key: {problem}"))?),
+            None => self.given_key.clone(),
+        };
+        if let Some(secret) = secret {
+            let (header, prefix) = self.api.key_header();
+            let mut value = HeaderValue::try_from(format!("{prefix}{}", secret.expose()))
+                .map_err(|_| "api_key: the secret cannot be sent in a header".to_owned())?;
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_static(header), value);
+        }
+        Ok(headers)
+    }
+
+    async fn exchange(&self, body: &Value, listener: &Listener) -> Result<PartialAnswer, ModelError> {
+        let headers = self.headers().map_err(|problem| ModelError::Refused(self.sentence(&problem)))?;
+        let request = self.client.post(self.url.clone()).headers(outbound::trace_headers()).headers(headers);
+        let request = match &self.signer {
+            None => request.json(body),
+            Some(signer) => {
+                let bytes = body.to_string().into_bytes();
+                let refused = |problem: String| ModelError::Refused(self.sentence(&problem));
+                let headers = signer.headers(&self.url, &bytes).map_err(refused)?;
+                request.headers(headers).body(bytes)
+            }
+        };
+        let sent = request.send().await;
+        let response =
+            sent.map_err(|error| ModelError::Unavailable(self.sentence(&outbound::describe(&error))))?;
+        let describe_problem = |problem: &str| self.sentence(problem);
+        if !response.status().is_success() {
+            return Err(failure::of_response(response, self.retries.as_ref(), &describe_problem).await);
+        }
+        if outbound::media_type(&response) == "text/event-stream" {
+            return stream::read(response, &*self.api, listener, &describe_problem).await;
+        }
+        stream::read_whole(response, &*self.api, &describe_problem).await
+    }
+
+    /// Returns a sentence about this provider.
+    fn sentence(&self, problem: &str) -> String {
+        format!("provider {}: {problem}", self.name)
     }
 }
 
 #[async_trait]
-impl<A: Api> Model for HttpModel<A> {
+impl Model for HttpModel {
+    /// Waits at most for the smaller of the request's time and the provider's own.
     async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
-        let names = self.api.names(request);
-        let body = self.api.body(request, &names, &self.more);
-        let assembly = self.endpoint.ask(&body, request.timeout, &request.listener).await?;
-        let answer = self.api.finish(assembly, request, &names);
-        answer.map_err(|problem| self.endpoint.malformed(&problem))
+        let request = match self.config.structured_output {
+            StructuredOutput::Native => Cow::Borrowed(request),
+            StructuredOutput::Prompt => {
+                Cow::Owned(ModelRequest { output: OutputContract::default(), ..request.clone() })
+            }
+        };
+        let names = self.api.names(&request);
+        let body = self.api.body(&request, &names, &self.more);
+        let own = self.config.timeout_ms.map(Duration::from_millis);
+        let timeout = own.map_or(request.timeout, |own| own.min(request.timeout));
+        let exchange = tokio::time::timeout(timeout, self.exchange(&body, &request.listener)).await;
+        let answer = exchange.unwrap_or_else(|_| {
+            let model = body["model"].as_str().unwrap_or("the model");
+            let problem = format!("{model} did not answer within {} ms", timeout.as_millis());
+            Err(ModelError::Timeout(self.sentence(&problem)))
+        })?;
+        let answer = self.api.finish(answer, &request, &names);
+        answer.map_err(|problem| ModelError::Malformed(self.sentence(&problem)))
     }
 
     fn takes_pictures(&self) -> bool {
-        self.api.takes_pictures()
+        let own = self.api.base_url();
+        self.config.pictures.unwrap_or_else(|| self.config.base_url.as_deref().unwrap_or(own) == own)
     }
 }

@@ -50,22 +50,15 @@ pub fn usage(said: &Value, input: &str, output: &str) -> Option<Usage> {
     })
 }
 
-/// The model that answers, and the provider's id of the answer.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Origin {
-    /// The model.
-    pub model: Option<String>,
-    /// The id.
-    pub response_id: Option<String>,
+/// Returns the items of a list; none if it is no list.
+pub fn list(said: &Value) -> &[Value] {
+    said.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-impl Origin {
-    /// Takes the names in a piece of the answer.
-    pub fn take_in(&mut self, said: &Value) {
-        let text = |name: &str| said[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        self.model = text("model").or(self.model.take());
-        self.response_id = text("id").or(self.response_id.take());
-    }
+/// Returns the members of an object that are not null.
+pub fn without_nulls(object: Value) -> Map<String, Value> {
+    let Value::Object(members) = object else { return Map::new() };
+    members.into_iter().filter(|(_, value)| !value.is_null()).collect()
 }
 
 #[cfg(test)]

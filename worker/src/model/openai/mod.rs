@@ -4,45 +4,116 @@
 //! The request asks for a stream, so that a lost connection is noticed during the answer. An answer in one
 //! piece is accepted as well. The provider retries nothing: the turn decides how to treat a failure.
 
-mod assembly;
-mod config;
 mod oci;
 mod request;
 #[cfg(test)]
 mod tests;
 
-pub use config::{MaxTokensField, OpenAiConfig, ResponseFormat};
-pub use oci::{OciChat, OciModel};
+pub use oci::OciChat;
 
-use crate::model::http::{Api, HttpModel, ProviderAddress, WireNames};
-use crate::model::{ModelAnswer, ModelRequest};
-use assembly::CompletionsAssembly;
+use crate::model::http::{Api, MaxTokensField, PartialAnswer, ResponseFormat, WireNames, list, usage};
+use crate::model::{FinishReason, Listener, ModelRequest};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
-/// A chat completions endpoint.
-pub type OpenAiModel = HttpModel<OpenAiConfig>;
+/// The most tool calls of one answer; an answer with more is refused as malformed.
+const MOST_CALLS: u64 = 128;
+/// The place of the text in an answer, before all calls.
+const TEXT: u64 = 0;
 
-impl Api for OpenAiConfig {
-    type Assembly = CompletionsAssembly;
+/// Chat completions, in the form that a provider supports.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChatCompletions {
+    /// The form in which the API receives the demand for a form of the answer.
+    pub response_format: ResponseFormat,
+    /// The provider's name for the bound on the answer.
+    pub max_tokens_field: MaxTokensField,
+}
 
-    fn address(&self) -> ProviderAddress<'_> {
-        self.address_at(&["chat", "completions"])
+impl Api for ChatCompletions {
+    fn base_url(&self) -> &'static str {
+        "https://api.openai.com/v1"
+    }
+
+    fn path(&self) -> &'static [&'static str] {
+        &["chat", "completions"]
     }
 
     fn body(&self, request: &ModelRequest, names: &WireNames, more: &Map<String, Value>) -> Value {
-        request::body(request, self, names, more)
+        request::body(request, *self, names, more)
     }
 
-    fn finish(
-        &self,
-        assembly: CompletionsAssembly,
-        request: &ModelRequest,
-        names: &WireNames,
-    ) -> Result<ModelAnswer, String> {
-        assembly.finish(names, &request.model)
+    /// A whole answer differs from a chunk in one word only.
+    fn absorb(&self, answer: &mut PartialAnswer, chunk: &Value, listener: &Listener) -> Result<(), String> {
+        answer.take_origin(chunk);
+        answer.usage = usage(&chunk["usage"], "prompt", "completion").or(answer.usage);
+        let mut choices = list(&chunk["choices"]).iter();
+        let Some(choice) = choices.find(|choice| choice["index"].as_u64().unwrap_or(0) == 0) else {
+            return Ok(());
+        };
+        answer.has_begun = true;
+        if let Some(reason) = choice["finish_reason"].as_str() {
+            answer.ended = Some(match reason {
+                "content_filter" => FinishReason::ContentFilter,
+                "length" => FinishReason::Length,
+                _ => FinishReason::Stop,
+            });
+        }
+        let said = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(&Value::Null);
+        let (text, item) = (text(&said["content"]), answer.item(TEXT)?);
+        item.text.push_str(&text);
+        item.refusal.push_str(&self::text(&said["refusal"]));
+        list(&said["tool_calls"]).iter().try_for_each(|call| absorb_call(answer, call))?;
+        listener.hear(&text);
+        Ok(())
     }
+}
 
-    fn takes_pictures(&self) -> bool {
-        self.shows_pictures()
+/// Returns a text, or the texts of a list of parts.
+fn text(said: &Value) -> Cow<'_, str> {
+    match said {
+        Value::String(text) => text.into(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => "".into(),
+    }
+}
+
+fn absorb_call(answer: &mut PartialAnswer, call: &Value) -> Result<(), String> {
+    let function = &call["function"];
+    let id = call["id"].as_str().unwrap_or_default();
+    let name = function["name"].as_str().unwrap_or_default();
+    let index = call["index"].as_u64();
+    let place = place(answer, index, id, name)?;
+    let item = answer.item(place)?;
+    (item.is_call, item.index) = (true, item.index.or(index));
+    if item.id.is_empty() {
+        id.clone_into(&mut item.id);
+    }
+    // Some servers repeat the name in every piece, so the first one is kept.
+    if item.name.is_empty() {
+        name.clone_into(&mut item.name);
+    }
+    item.add_arguments(&function["arguments"]);
+    Ok(())
+}
+
+/// Returns the place of a piece of a call. Some servers omit the index, and others send 0 for every call. Then
+/// a new id, or a name without an index, begins a new call.
+fn place(answer: &PartialAnswer, index: Option<u64>, id: &str, name: &str) -> Result<u64, String> {
+    let mut calls = answer.calls().rev();
+    let last = answer.calls().next_back();
+    let known = match index {
+        Some(_) => calls.find(|(_, call)| call.index == index),
+        None if id.is_empty() && name.is_empty() => last,
+        None => None,
+    };
+    if let Some((place, call)) = known
+        && (id.is_empty() || call.id.is_empty() || call.id == id)
+    {
+        return Ok(place);
+    }
+    match last.map_or(TEXT, |(place, _)| place) {
+        MOST_CALLS => Err(format!("the answer asks for more than {MOST_CALLS} tool calls")),
+        last => Ok(last + 1),
     }
 }

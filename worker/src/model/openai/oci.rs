@@ -1,17 +1,11 @@
 //! Models of Oracle's cloud (OCI Generative AI, `chat`): the conversation of chat completions in the cloud's own forms,
 //! `GENERIC` and `COHERE`, in signed requests. Answers come in one piece.
 
-use super::assembly::CompletionsAssembly;
-use super::config::OpenAiConfig;
-use super::request;
-use crate::model::http::{Api, Assembly, HttpModel, ProviderAddress, WireNames};
-use crate::model::{Listener, ModelAnswer, ModelRequest};
-use crate::tool::header::HeaderText;
+use super::ChatCompletions;
+use crate::model::http::{Api, PartialAnswer, WireNames, list};
+use crate::model::{Listener, ModelRequest};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 
-/// The version of the API.
-const PATH: &[&str] = &["20231130", "actions", "chat"];
 /// Parameters by their names in chat completions and here.
 const PARAMETERS: [(&str, &str); 8] = [
     ("max_tokens", "maxTokens"),
@@ -24,11 +18,9 @@ const PARAMETERS: [(&str, &str); 8] = [
     ("stop", "stop"),
 ];
 
-/// The chat of the cloud: its address, the compartment, and the way in which a model is served.
+/// The chat of the cloud: the compartment, and the way in which a model is served.
 #[derive(Clone, Debug)]
 pub struct OciChat {
-    /// The service endpoint.
-    pub base_url: String,
     /// The compartment.
     pub compartment_id: String,
     /// True if the model is that of a dedicated endpoint.
@@ -37,66 +29,22 @@ pub struct OciChat {
     pub cohere: bool,
 }
 
-/// A model of the cloud.
-pub type OciModel = HttpModel<OciChat>;
-
 impl Api for OciChat {
-    type Assembly = OciAssembly;
+    /// Each region has an address of its own.
+    fn base_url(&self) -> &'static str {
+        ""
+    }
 
-    fn address(&self) -> ProviderAddress<'_> {
-        static NO_HEADERS: BTreeMap<String, HeaderText> = BTreeMap::new();
-        ProviderAddress {
-            base_url: &self.base_url,
-            path: PATH,
-            key_header: ("authorization", ""),
-            api_key: None,
-            headers: &NO_HEADERS,
-            own_headers: &[],
-            timeout_ms: None,
-        }
+    fn path(&self) -> &'static [&'static str] {
+        &["20231130", "actions", "chat"]
     }
 
     fn body(&self, request: &ModelRequest, names: &WireNames, more: &Map<String, Value>) -> Value {
-        body(self, &request.model, &request::body(request, &OpenAiConfig::default(), names, more))
+        body(self, &request.model, &ChatCompletions::default().body(request, names, more))
     }
 
-    fn finish(
-        &self,
-        OciAssembly(assembly): OciAssembly,
-        request: &ModelRequest,
-        names: &WireNames,
-    ) -> Result<ModelAnswer, String> {
-        assembly.finish(names, &request.model)
-    }
-
-    fn takes_pictures(&self) -> bool {
-        false
-    }
-}
-
-/// The answer, read as one of chat completions.
-#[derive(Default)]
-pub struct OciAssembly(CompletionsAssembly);
-
-impl Assembly for OciAssembly {
-    fn absorb(&mut self, chunk: &Value, listener: &Listener) -> Result<(), String> {
-        self.0.absorb(&completion(chunk), listener)
-    }
-
-    fn absorb_whole(&mut self, document: &Value) -> Result<(), String> {
-        self.0.absorb_whole(&completion(document))
-    }
-
-    fn is_finished(&self) -> bool {
-        self.0.is_finished()
-    }
-
-    fn is_over(&self) -> bool {
-        self.0.is_over()
-    }
-
-    fn held(&self) -> usize {
-        self.0.held()
+    fn absorb(&self, answer: &mut PartialAnswer, chunk: &Value, listener: &Listener) -> Result<(), String> {
+        ChatCompletions::default().absorb(answer, &completion(chunk), listener)
     }
 }
 
@@ -257,10 +205,6 @@ fn cohere_tool(tool: &Value) -> Value {
     json!({"name": of["name"], "description": of["description"], "parameterDefinitions": definitions})
 }
 
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
 /// An answer in the form of chat completions.
 fn completion(document: &Value) -> Value {
     let chat = &document["chatResponse"];
@@ -293,17 +237,14 @@ fn completion(document: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::http::fixture::{replay, tides};
-    use crate::model::{Model as _, ModelError};
+    use crate::model::http::fixture::{provider, replay, tides};
+    use crate::model::{Model as _, ModelAnswer, ModelError};
     use crate::oci::tests::{assert_signed, signer};
-    use crate::tool::outbound;
 
     async fn asked(cohere: bool, answer: &'static str) -> (Value, Result<ModelAnswer, ModelError>) {
         let server = replay(200, answer).await;
-        let (base_url, compartment_id) = (server.base_url.clone(), "ocid1.compartment".to_owned());
-        let chat = OciChat { base_url, compartment_id, dedicated: cohere, cohere };
-        let model = OciModel::new("oci", chat, outbound::open_client().unwrap()).unwrap();
-        let model = model.signed_by(signer());
+        let chat = OciChat { compartment_id: "ocid1.compartment".to_owned(), dedicated: cohere, cohere };
+        let model = provider(&server, Box::new(chat), json!({})).signed_by(signer());
         let answered = model.answer(&tides()).await;
         let (path, headers, body) = server.seen(0);
         assert_eq!(path, "/v1/20231130/actions/chat");

@@ -1,9 +1,8 @@
 //! The body of a chat completions request.
 
-use super::config::{MaxTokensField, OpenAiConfig, ResponseFormat};
+use super::ChatCompletions;
 use crate::model::ModelRequest;
-use crate::model::http::{PDF, WireNames, arguments_text};
-use crate::model::structured_output::StructuredOutput;
+use crate::model::http::{MaxTokensField, PDF, ResponseFormat, WireNames, arguments_text, without_nulls};
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
@@ -11,48 +10,37 @@ use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
 /// Returns the body for `request`, with more parameters.
 pub(super) fn body(
     request: &ModelRequest,
-    config: &OpenAiConfig,
+    api: ChatCompletions,
     names: &WireNames,
     more: &Map<String, Value>,
 ) -> Value {
-    let mut body = Map::new();
-    body.insert("model".to_owned(), request.model.as_str().into());
-    body.insert("messages".to_owned(), messages(request, names));
-    body.insert("stream".to_owned(), true.into());
-    body.insert("stream_options".to_owned(), json!({"include_usage": true}));
-    let max_tokens = match config.max_tokens_field {
+    let max_tokens = match api.max_tokens_field {
         MaxTokensField::MaxTokens => "max_tokens",
         MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
     };
-    body.insert(max_tokens.to_owned(), request.max_tokens.into());
-    let parameters = [
-        ("temperature", request.temperature),
-        ("top_p", request.top_p),
-        ("frequency_penalty", request.frequency_penalty),
-        ("presence_penalty", request.presence_penalty),
-    ];
-    for (name, value) in parameters {
-        if let Some(value) = value {
-            body.insert(name.to_owned(), value.into());
-        }
-    }
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
-            let function = json!({
-                "name": names.wire(&tool.name),
-                "description": tool.description,
-                "parameters": tool.input_schema,
-            });
-            json!({"type": "function", "function": function})
+    let tools = request.tools.iter().map(|tool| {
+        let function = json!({
+            "name": names.wire(&tool.name),
+            "description": tool.description,
+            "parameters": tool.input_schema,
         });
-        body.insert("tools".to_owned(), tools.collect());
-        body.insert("tool_choice".to_owned(), json!(request.tool_choice));
-    }
-    if config.structured_output == StructuredOutput::Native
-        && let Some(format) = response_format(&request.output, config.response_format)
-    {
-        body.insert("response_format".to_owned(), format);
-    }
+        json!({"type": "function", "function": function})
+    });
+    let has_tools = !request.tools.is_empty();
+    let mut body = without_nulls(json!({
+        "model": request.model,
+        "messages": messages(request, names),
+        "stream": true,
+        "stream_options": {"include_usage": true},
+        max_tokens: request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "frequency_penalty": request.frequency_penalty,
+        "presence_penalty": request.presence_penalty,
+        "tools": has_tools.then(|| tools.collect::<Value>()),
+        "tool_choice": has_tools.then_some(request.tool_choice),
+        "response_format": response_format(&request.output, api.response_format),
+    }));
     body.extend(more.clone());
     Value::Object(body)
 }
@@ -143,76 +131,38 @@ fn tool_call(call: &RequestedCall, names: &WireNames) -> Value {
 mod tests {
     use super::*;
     use crate::model::http::Api as _;
-    use crate::model::{Listener, ToolOffer};
-    use std::sync::Arc;
-    use std::time::Duration;
-    use turnstone_domain::agent::ToolChoice;
+    use crate::model::http::fixture::{picture_of_a_tool, request};
 
-    fn request() -> ModelRequest {
-        let call =
-            |arguments: Value| RequestedCall { call_id: "c1".into(), name: "web.search".into(), arguments };
-        ModelRequest {
-            model: "m".into(),
-            system: "be brief".into(),
-            messages: vec![
-                Message::text(Role::User, "hi").into(),
-                Arc::new(Message {
-                    tool_calls: vec![call(json!({"q": 1})), call(json!("not json"))],
-                    ..Message::text(Role::Assistant, "")
-                }),
-                Message::tool("c1".into(), "18").into(),
-            ],
-            tools: vec![ToolOffer {
-                name: "web.search".into(),
-                description: "d".into(),
-                input_schema: json!({}),
-            }],
-            tool_choice: ToolChoice::Required,
-            temperature: Some(0.5),
-            top_p: None,
-            frequency_penalty: Some(-1.0),
-            presence_penalty: None,
-            max_tokens: 99,
-            output: OutputContract::default(),
-            timeout: Duration::from_secs(1),
-            listener: Listener::default(),
-        }
-    }
-
-    fn body_of(request: &ModelRequest, config: &OpenAiConfig) -> Value {
-        body(request, config, &config.names(request), &Map::new())
+    fn body_of(request: &ModelRequest, api: ChatCompletions) -> Value {
+        body(request, api, &api.names(request), &Map::new())
     }
 
     #[test]
-    fn a_conversation_is_sent_in_the_providers_format() {
-        let body = body_of(&request(), &OpenAiConfig::default());
-        assert_eq!(body["messages"][0], json!({"role": "system", "content": "be brief"}));
-        let requested = &body["messages"][2];
-        assert_eq!(requested["content"], Value::Null);
-        assert_eq!(requested["tool_calls"][0]["id"], "c1");
-        assert_eq!(
-            requested["tool_calls"][0]["function"],
-            json!({"name": "web_search", "arguments": "{\"q\":1}"})
-        );
-        assert_eq!(
-            requested["tool_calls"][1]["function"]["arguments"],
-            r#"{"invalid_arguments":"not json"}"#
-        );
-        assert_eq!(body["messages"][3], json!({"role": "tool", "tool_call_id": "c1", "content": "18"}));
-        assert_eq!((&body["tool_choice"], &body["max_tokens"]), (&json!("required"), &json!(99)));
-        assert_eq!((&body["stream"], &body["stream_options"]["include_usage"]), (&json!(true), &json!(true)));
+    fn an_empty_text_beside_calls_is_null() {
+        let body = body_of(&picture_of_a_tool(), ChatCompletions::default());
+        assert_eq!(body["messages"][1]["content"], Value::Null);
+        assert_eq!(body["messages"][1]["tool_calls"][0]["id"], "c1");
+    }
+
+    /// A picture of a tool follows its outcome, as a message of the user.
+    #[test]
+    fn a_picture_of_a_tool_is_after_its_outcome() {
+        let body = body_of(&picture_of_a_tool(), ChatCompletions::default());
+        assert_eq!(body["messages"][2], json!({"role": "tool", "tool_call_id": "c1", "content": "seen"}));
+        assert_eq!(body["messages"][3]["role"], "user");
+        let picture = &body["messages"][3]["content"][1]["image_url"]["url"];
+        assert_eq!(picture, "data:image/png;base64,aGk=");
     }
 
     #[test]
     fn without_tools_nothing_is_said_about_them() {
-        let request = ModelRequest { tools: Vec::new(), temperature: None, ..request() };
-        let config =
-            OpenAiConfig { max_tokens_field: MaxTokensField::MaxCompletionTokens, ..OpenAiConfig::default() };
-        let body = body_of(&request, &config);
+        let request = ModelRequest { tools: Vec::new(), ..request() };
+        let max_tokens_field = MaxTokensField::MaxCompletionTokens;
+        let body = body_of(&request, ChatCompletions { max_tokens_field, ..ChatCompletions::default() });
         for absent in ["tools", "tool_choice", "temperature", "max_tokens", "response_format"] {
             assert!(body.get(absent).is_none(), "{absent}");
         }
-        assert_eq!(body["max_completion_tokens"], 99);
+        assert_eq!(body["max_completion_tokens"], 100);
     }
 
     #[test]
@@ -230,9 +180,6 @@ mod tests {
         assert_eq!(with(None, OutputFormat::Text, ResponseFormat::JsonSchema), None);
         let output = OutputContract { schema: Some(schema), format: OutputFormat::Json };
         let request = ModelRequest { output, ..request() };
-        let prompted =
-            OpenAiConfig { structured_output: StructuredOutput::Prompt, ..OpenAiConfig::default() };
-        assert!(body_of(&request, &OpenAiConfig::default()).get("response_format").is_some());
-        assert!(body_of(&request, &prompted).get("response_format").is_none());
+        assert!(body_of(&request, ChatCompletions::default()).get("response_format").is_some());
     }
 }

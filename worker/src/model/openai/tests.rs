@@ -1,23 +1,25 @@
 //! The provider against a real server.
 
 use super::*;
-use crate::model::http::fixture::{
-    Server, assert_times_out, broken, events, listener, pictures, pieces, replay, request, summary, tides,
-};
-use crate::model::{FinishReason, Model as _, ModelError, Usage};
+use crate::model::http::fixture::{Server, broken, events, listener, pieces, provider, request};
+use crate::model::http::{HttpModel, HttpProviderConfig};
+use crate::model::{Model as _, ModelAnswer, ModelError, Usage};
 use crate::tool::outbound;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io;
 use std::time::Duration;
 
-fn provider(server: &Server) -> OpenAiModel {
-    let config = OpenAiConfig { base_url: server.base_url.clone(), ..OpenAiConfig::default() };
-    OpenAiModel::new("local", config, outbound::open_client().unwrap()).unwrap()
+fn local(server: &Server) -> HttpModel {
+    with(server, json!({}))
+}
+
+fn with(server: &Server, settings: Value) -> HttpModel {
+    provider(server, Box::new(ChatCompletions::default()), settings)
 }
 
 fn chunk(delta: Value, finish: Option<&str>) -> String {
@@ -48,7 +50,7 @@ async fn a_streamed_text_is_joined_and_its_usage_read() {
     })
     .await;
     let (listener, heard) = listener();
-    let answer = provider(&server).answer(&ModelRequest { listener, ..request() }).await.unwrap();
+    let answer = local(&server).answer(&ModelRequest { listener, ..request() }).await.unwrap();
     assert_eq!(answer.content.as_deref(), Some("18 °C in Zürich"));
     assert_eq!(*heard.lock().unwrap(), ["18 °C ", "in Zürich"]);
     assert_eq!((answer.finish_reason, answer.usage), (FinishReason::Stop, Some(Usage::of(146, 17))));
@@ -81,7 +83,7 @@ async fn streamed_tool_calls_are_assembled_and_named_as_ours() {
         events(pieces(text.concat(), 64))
     })
     .await;
-    let answer = provider(&server).answer(&request()).await.unwrap();
+    let answer = local(&server).answer(&request()).await.unwrap();
     assert_eq!(answer.finish_reason, FinishReason::ToolUse);
     let calls: Vec<_> =
         answer.tool_calls.iter().map(|call| (call.name.as_str(), call.arguments.clone())).collect();
@@ -97,59 +99,47 @@ async fn a_server_that_does_not_stream_is_understood() {
         Json(json!({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}})).into_response()
     })
     .await;
-    let answer = provider(&server).answer(&request()).await.unwrap();
+    let answer = local(&server).answer(&request()).await.unwrap();
     assert_eq!((answer.content, answer.tool_calls[0].name.as_str()), (None, "get.weather"));
     assert_eq!((answer.usage, answer.model.as_str()), (Some(Usage::of(3, 4)), "m"));
 }
 
-#[tokio::test]
-async fn refusals_of_the_provider_say_what_the_turn_does_next() {
-    let busy = Server::start(|| async {
-        (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "2")], "{\"error\":{\"message\":\"slow down\"}}")
-            .into_response()
-    })
-    .await;
-    let error = provider(&busy).answer(&request()).await.unwrap_err();
-    assert_eq!(
-        error,
-        ModelError::RateLimited {
-            message: "provider local: status 429: slow down".into(),
-            retry_after_ms: Some(2000)
-        }
-    );
-    let down = Server::start(|| async { (StatusCode::INTERNAL_SERVER_ERROR, "oops").into_response() }).await;
-    let error = provider(&down).answer(&request()).await.unwrap_err();
-    assert_eq!(error, ModelError::Unavailable("provider local: status 500: oops".into()));
-    let strict = Server::start(|| async {
-        (StatusCode::BAD_REQUEST, Json(json!({"error": {"message": "bad schema"}}))).into_response()
-    })
-    .await;
-    let error = provider(&strict).answer(&request()).await.unwrap_err();
-    assert_eq!(error, ModelError::Refused("provider local: status 400: bad schema".into()));
+/// Returns the error of a call to a server that answers so.
+async fn error_of<A, F>(answer: A) -> ModelError
+where
+    A: Fn() -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response> + Send,
+{
+    local(&Server::start(answer).await).answer(&request()).await.unwrap_err()
 }
 
 #[tokio::test]
-async fn a_lost_stream_is_unavailable_unless_the_answer_was_complete() {
-    let half = Server::start(|| async { events(broken(chunk(json!({"content": "18"}), None))) }).await;
-    assert!(
-        matches!(provider(&half).answer(&request()).await, Err(ModelError::Unavailable(text)) if text.contains("lost"))
-    );
-    let ended = Server::start(|| async { events(Body::from(chunk(json!({"content": "18"}), None))) }).await;
-    assert!(
-        matches!(provider(&ended).answer(&request()).await, Err(ModelError::Unavailable(text)) if text.contains("ended"))
-    );
-    let complete =
-        Server::start(|| async { events(broken(chunk(json!({"content": "18"}), Some("stop")))) }).await;
-    let answer = provider(&complete).answer(&request()).await.unwrap();
-    assert_eq!((answer.content.as_deref(), answer.usage), (Some("18"), None));
-    let failed = Server::start(|| async {
+async fn refusals_of_the_provider_say_what_the_turn_does_next() {
+    let busy = error_of(|| async {
+        (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "2")], "{\"error\":{\"message\":\"slow down\"}}")
+            .into_response()
+    });
+    let message = "provider local: status 429: slow down".into();
+    assert_eq!(busy.await, ModelError::RateLimited { message, retry_after_ms: Some(2000) });
+    let down = error_of(|| async { (StatusCode::INTERNAL_SERVER_ERROR, "oops").into_response() });
+    assert_eq!(down.await, ModelError::Unavailable("provider local: status 500: oops".into()));
+    let strict = error_of(|| async {
+        (StatusCode::BAD_REQUEST, Json(json!({"error": {"message": "bad schema"}}))).into_response()
+    });
+    assert_eq!(strict.await, ModelError::Refused("provider local: status 400: bad schema".into()));
+    let failed = error_of(|| async {
         let error = "data: {\"error\":{\"code\":503,\"message\":\"overloaded\"}}\n\n";
         events(Body::from(chunk(json!({"content": "18"}), None) + error))
-    })
-    .await;
-    assert!(
-        matches!(provider(&failed).answer(&request()).await, Err(ModelError::Unavailable(text)) if text.contains("overloaded"))
-    );
+    });
+    assert_eq!(failed.await, ModelError::Unavailable("provider local: status 503: overloaded".into()));
+}
+
+#[tokio::test]
+async fn an_answer_that_was_complete_needs_no_more_of_the_stream() {
+    let complete =
+        Server::start(|| async { events(broken(chunk(json!({"content": "18"}), Some("stop")))) }).await;
+    let answer = local(&complete).answer(&request()).await.unwrap();
+    assert_eq!((answer.content.as_deref(), answer.usage), (Some("18"), None));
 }
 
 #[tokio::test]
@@ -162,43 +152,26 @@ async fn a_slow_answer_times_out_even_when_it_trickles() {
     .await;
     for server in [&silent, &trickle] {
         let request = ModelRequest { timeout: Duration::from_millis(100), ..request() };
-        let error = provider(server).answer(&request).await.unwrap_err();
+        let error = local(server).answer(&request).await.unwrap_err();
         assert!(matches!(&error, ModelError::Timeout(text) if text.contains("100 ms")), "{error:?}");
     }
-    assert_times_out::<OpenAiConfig>().await;
 }
 
 #[tokio::test]
 async fn nonsense_is_malformed() {
-    let html = Server::start(|| async { "<html>welcome to the hotel network</html>".into_response() }).await;
-    let error = provider(&html).answer(&request()).await.unwrap_err();
-    assert!(matches!(&error, ModelError::Malformed(text) if text.contains("hotel")), "{error:?}");
-    let broken = Server::start(|| async { events(Body::from("data: {oops\n\n")) }).await;
-    assert!(matches!(provider(&broken).answer(&request()).await, Err(ModelError::Malformed(_))));
-    let empty = Server::start(|| async { Json(json!({"object": "list"})).into_response() }).await;
-    assert!(matches!(provider(&empty).answer(&request()).await, Err(ModelError::Malformed(_))));
-    let binary = Server::start(|| async { events(Body::from(vec![b'd', 0xff, 0xfe, b'\n', b'\n'])) }).await;
-    assert!(matches!(provider(&binary).answer(&request()).await, Err(ModelError::Malformed(_))));
-    let long = Server::start(|| async {
-        let piece = Bytes::from(chunk(json!({"content": "y".repeat(1000)}), None));
-        events(Body::from_stream(stream::repeat_with(move || Ok::<_, io::Error>(piece.clone()))))
-    })
-    .await;
-    assert!(
-        matches!(provider(&long).answer(&request()).await, Err(ModelError::Malformed(text)) if text.contains("larger"))
-    );
-    let huge = Server::start(|| async { "z".repeat(10 * 1024 * 1024).into_response() }).await;
-    assert!(
-        matches!(provider(&huge).answer(&request()).await, Err(ModelError::Malformed(text)) if text.contains("larger"))
-    );
-    let endless = Server::start(|| async {
-        let line = Bytes::from(vec![b'x'; 64 * 1024]);
-        events(Body::from_stream(stream::repeat_with(move || Ok::<_, io::Error>(line.clone()))))
-    })
-    .await;
-    assert!(
-        matches!(provider(&endless).answer(&request()).await, Err(ModelError::Malformed(text)) if text.contains("larger"))
-    );
+    let html = error_of(|| async { "<html>welcome to the hotel network</html>".into_response() }).await;
+    assert!(matches!(&html, ModelError::Malformed(text) if text.contains("hotel")), "{html:?}");
+    let binary = error_of(|| async { events(Body::from(vec![b'd', 0xff, 0xfe, b'\n', b'\n'])) }).await;
+    assert!(matches!(&binary, ModelError::Malformed(_)), "{binary:?}");
+    let repeated =
+        |piece: Bytes| Body::from_stream(stream::repeat_with(move || Ok::<_, io::Error>(piece.clone())));
+    let long =
+        move || async move { events(repeated(chunk(json!({"content": "y".repeat(1000)}), None).into())) };
+    let huge = || async { "z".repeat(10 * 1024 * 1024).into_response() };
+    let endless = move || async move { events(repeated(vec![b'x'; 64 * 1024].into())) };
+    for error in [error_of(long).await, error_of(huge).await, error_of(endless).await] {
+        assert!(matches!(&error, ModelError::Malformed(text) if text.contains("larger")), "{error:?}");
+    }
 }
 
 #[tokio::test]
@@ -213,7 +186,7 @@ async fn a_byte_order_mark_does_no_harm() {
             events(pieces(text, size))
         })
         .await;
-        let answer = provider(&server).answer(&request()).await.unwrap();
+        let answer = local(&server).answer(&request()).await.unwrap();
         assert_eq!(answer.content.as_deref(), Some("ab"), "pieces of {size}");
     }
 }
@@ -228,21 +201,14 @@ async fn a_key_is_sent_as_a_header_and_shown_nowhere() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("key");
     std::fs::write(&file, "kestrel-9000-key\n").unwrap();
-    let config: OpenAiConfig = serde_json::from_value(
-        json!({"base_url": server.base_url, "api_key": format!("file:{}", file.display())}),
-    )
-    .unwrap();
-    let model = OpenAiModel::new("paid", config.clone(), outbound::open_client().unwrap()).unwrap();
+    let model = with(&server, json!({"api_key": format!("file:{}", file.display())}));
     let error = model.answer(&request()).await.unwrap_err();
-    assert_eq!(error, ModelError::Refused("provider paid: status 401: no such key: ***".into()));
+    assert_eq!(error, ModelError::Refused("provider local: status 401: no such key: ***".into()));
     assert_eq!(server.seen(0).1["authorization"], "Bearer kestrel-9000-key");
     assert!(!format!("{model:?}").contains("kestrel"));
     std::fs::remove_file(&file).unwrap();
     assert!(
         matches!(model.answer(&request()).await, Err(ModelError::Refused(text)) if text.contains("api_key"))
-    );
-    assert!(
-        OpenAiModel::new("paid", config, outbound::open_client().unwrap()).unwrap_err().contains("api_key")
     );
 }
 
@@ -252,60 +218,104 @@ async fn an_absent_server_is_unavailable() {
     let absent = tokio::net::TcpSocket::new_v4().unwrap();
     absent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let base_url = format!("http://{}", absent.local_addr().unwrap());
-    let config = OpenAiConfig { base_url, ..OpenAiConfig::default() };
-    let model = OpenAiModel::new("gone", config, outbound::open_client().unwrap()).unwrap();
+    let config = HttpProviderConfig { base_url: Some(base_url), ..Default::default() };
+    let api = Box::new(ChatCompletions::default());
+    let model = HttpModel::new("gone", api, config, outbound::open_client().unwrap()).unwrap();
     let error = model.answer(&request()).await.unwrap_err();
     assert!(matches!(&error, ModelError::Unavailable(text) if text.contains("cannot connect")), "{error:?}");
 }
 
-#[tokio::test]
-async fn the_recorded_request_and_answers_are_ours() {
-    let server = replay(200, include_str!("samples/text.sse")).await;
-    let answer = provider(&server).answer(&tides()).await.unwrap();
-    let recorded: Value = serde_json::from_str(include_str!("samples/request.json")).unwrap();
-    assert_eq!(server.seen(0).2, recorded);
-    let text = "Low tide is at 14:07 – bring boots.";
-    assert_eq!(summary(&answer), json!([text, [], "stop", [1180, 1024, 24, 9], "gpt-sample-2026"]));
-    let calls = json!([["get.tide", {"harbour": "Husum"}], ["get.tide", "{\"harbour\": \"Hus"]]);
-    for (sample, expected) in [
-        (
-            include_str!("samples/tools.sse"),
-            json!([null, calls, "tool_use", [210, 0, 38, 0], "gpt-sample-2026"]),
-        ),
-        (
-            include_str!("samples/whole.json"),
-            json!(["Low tide is at 14:07.", [], "length", [96, 0, 12, 0], "gpt-sample-2026"]),
-        ),
-        (
-            include_str!("samples/filtered.json"),
-            json!([
-                "I cannot help with poaching seals.",
-                [],
-                "content_filter",
-                [50, 0, 0, 0],
-                "gpt-sample-2026"
-            ]),
-        ),
-    ] {
-        let server = replay(200, sample).await;
-        assert_eq!(summary(&provider(&server).answer(&tides()).await.unwrap()), expected);
+fn assembled(chunks: &[Value]) -> Result<ModelAnswer, String> {
+    let mut answer = PartialAnswer::default();
+    for chunk in chunks {
+        ChatCompletions::default().absorb(&mut answer, chunk, &Listener::default())?;
     }
-    let failed = replay(200, include_str!("samples/failed.sse")).await;
-    let error = provider(&failed).answer(&request()).await.unwrap_err();
-    assert!(matches!(&error, ModelError::Unavailable(text) if text.contains("had an error")), "{error:?}");
-    let busy = replay(429, include_str!("samples/busy.json")).await;
-    let error = provider(&busy).answer(&request()).await.unwrap_err();
-    assert!(
-        matches!(&error, ModelError::RateLimited { message, .. } if message.contains("per min")),
-        "{error:?}"
+    answer.finish(&WireNames::default(), "asked")
+}
+
+fn delta(calls: Value) -> Value {
+    json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})
+}
+
+fn calls(answer: &ModelAnswer) -> Vec<(&str, String)> {
+    answer.tool_calls.iter().map(|call| (call.name.as_str(), call.arguments.to_string())).collect()
+}
+
+#[test]
+fn interleaved_calls_are_assembled_by_index() {
+    let answer = assembled(&[
+        delta(json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\""}}])),
+        delta(json!([{"index": 1, "id": "b", "function": {"name": "g", "arguments": ""}}])),
+        delta(json!([{"index": 0, "function": {"arguments": ":1}"}}, {"index": 1, "function": {"name": "g", "arguments": "oops"}}])),
+        json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
+    ])
+    .unwrap();
+    assert_eq!(calls(&answer), [("f", "{\"x\":1}".to_owned()), ("g", "\"oops\"".to_owned())]);
+    assert_eq!(
+        (answer.finish_reason, answer.content, answer.model.as_str()),
+        (FinishReason::ToolUse, None, "asked")
     );
 }
 
-/// RS-09: pictures and files reach the model unchanged.
-#[tokio::test]
-async fn pictures_and_files_are_sent_with_their_types() {
-    let server = replay(200, include_str!("samples/text.sse")).await;
-    provider(&server).answer(&pictures()).await.unwrap();
-    let recorded: Value = serde_json::from_str(include_str!("samples/parts.json")).unwrap();
-    assert_eq!(server.seen(0).2["messages"][0]["content"], recorded);
+#[test]
+fn servers_that_forget_the_index_or_repeat_it_are_understood() {
+    let forgotten = assembled(&[
+        delta(json!([{"id": "a", "function": {"name": "f", "arguments": "{"}}])),
+        delta(json!([{"function": {"arguments": "}"}}])),
+        delta(json!([{"id": "b", "function": {"name": "f", "arguments": {"y": 2}}}])),
+    ])
+    .unwrap();
+    assert_eq!(calls(&forgotten), [("f", "{}".to_owned()), ("f", "{\"y\":2}".to_owned())]);
+    let repeated = assembled(&[
+        delta(json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}])),
+        delta(json!([{"index": 0, "id": "b", "function": {"name": "g"}}])),
+        delta(json!([{"index": 0, "function": {"arguments": "[1]"}}])),
+    ])
+    .unwrap();
+    assert_eq!(calls(&repeated), [("f", "{}".to_owned()), ("g", "[1]".to_owned())]);
+}
+
+#[test]
+fn odd_usage_is_passed_on_and_nonsense_is_none() {
+    let of = |usage: Value| {
+        assembled(&[json!({"choices": [{"message": {"content": "x"}}], "usage": usage})]).unwrap().usage
+    };
+    assert_eq!(of(json!({"prompt_tokens": 3, "completion_tokens": -4})), Some(Usage::of(3, -4)));
+    assert_eq!(of(json!({"prompt_tokens": 1.2, "completion_tokens": 1e300})), Some(Usage::of(2, i64::MAX)));
+    assert_eq!(of(json!({"prompt_tokens": u64::MAX, "completion_tokens": 0})), Some(Usage::of(i64::MAX, 0)));
+    let reported = json!({"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 8},
+                      "completion_tokens_details": {"reasoning_tokens": 4}});
+    assert_eq!(of(reported), Some(Usage { input: 9, cached_input: 8, output: 5, reasoning: 4 }));
+    assert_eq!(of(json!({"prompt_tokens": "3", "completion_tokens": 4})), None);
+    assert_eq!(of(Value::Null), None);
+}
+
+#[test]
+fn refusals_and_truncations_are_distinguished() {
+    let of = |message: Value, reason: &str| {
+        assembled(&[json!({"choices": [{"message": message, "finish_reason": reason}]})]).unwrap()
+    };
+    let refused = of(json!({"content": null, "refusal": "I will not"}), "stop");
+    assert_eq!(
+        (refused.finish_reason, refused.content.as_deref()),
+        (FinishReason::ContentFilter, Some("I will not"))
+    );
+    assert_eq!(of(json!({"content": "ab"}), "length").finish_reason, FinishReason::Length);
+    assert_eq!(
+        of(json!({"content": [{"type": "text", "text": "ab"}]}), "stop").content.as_deref(),
+        Some("ab")
+    );
+    assert_eq!(of(json!({"content": "ab"}), "novel_reason").finish_reason, FinishReason::Stop);
+}
+
+#[test]
+fn an_answer_without_substance_is_an_error() {
+    assert!(assembled(&[json!({"object": "list"})]).unwrap_err().contains("no message"));
+    assert!(
+        assembled(&[delta(json!([{"index": 0, "function": {"arguments": "{}"}}]))])
+            .unwrap_err()
+            .contains("naming")
+    );
+    let many: Vec<Value> = (0..200).map(|index| json!({"index": index, "function": {"name": "f"}})).collect();
+    assert!(assembled(&[delta(Value::Array(many))]).unwrap_err().contains("128"));
 }

@@ -3,45 +3,99 @@
 //! The provider stores nothing (`store: false`): every request holds the whole conversation. The provider
 //! retries nothing: the turn decides how to treat a failure.
 
-mod assembly;
 mod request;
 #[cfg(test)]
 mod tests;
 
-use crate::model::http::{Api, HttpModel, ProviderAddress, WireNames, http_config};
-use crate::model::{ModelAnswer, ModelRequest};
-use assembly::ResponsesAssembly;
+use crate::model::http::{Api, Item, PartialAnswer, WireNames, list, usage};
+use crate::model::{FinishReason, Listener, ModelRequest};
 use serde_json::{Map, Value};
 
-http_config! {
-    /// A section `[providers.<name>]` with `kind = "openai-responses"`. The key is sent as `Authorization: Bearer …`.
-    ResponsesConfig at "https://api.openai.com/v1" {}
-}
+/// The responses API.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Responses;
 
-/// An endpoint of the responses API.
-pub type ResponsesModel = HttpModel<ResponsesConfig>;
+impl Api for Responses {
+    fn base_url(&self) -> &'static str {
+        "https://api.openai.com/v1"
+    }
 
-impl Api for ResponsesConfig {
-    type Assembly = ResponsesAssembly;
-
-    fn address(&self) -> ProviderAddress<'_> {
-        self.address_at(&["responses"])
+    fn path(&self) -> &'static [&'static str] {
+        &["responses"]
     }
 
     fn body(&self, request: &ModelRequest, names: &WireNames, more: &Map<String, Value>) -> Value {
-        request::body(request, self, names, more)
+        request::body(request, names, more)
     }
 
-    fn finish(
-        &self,
-        assembly: ResponsesAssembly,
-        request: &ModelRequest,
-        names: &WireNames,
-    ) -> Result<ModelAnswer, String> {
-        assembly.finish(names, &request.model)
+    fn absorb(&self, answer: &mut PartialAnswer, event: &Value, listener: &Listener) -> Result<(), String> {
+        let place = event["output_index"].as_u64().unwrap_or(0);
+        let delta = event["delta"].as_str().unwrap_or_default();
+        match event["type"].as_str().unwrap_or_default() {
+            "response.output_item.added" | "response.output_item.done" => {
+                let whole = item(&event["item"]);
+                let known = answer.item(place)?;
+                // Some servers close an item without repeating its pieces.
+                if whole.held() >= known.held() {
+                    *known = whole;
+                }
+            }
+            "response.output_text.delta" => {
+                answer.item(place)?.text.push_str(delta);
+                listener.hear(delta);
+            }
+            "response.refusal.delta" => answer.item(place)?.refusal.push_str(delta),
+            "response.function_call_arguments.delta" => answer.item(place)?.arguments.push_str(delta),
+            "response.created" | "response.in_progress" => answer.take_origin(&event["response"]),
+            "response.completed" | "response.incomplete" => self.absorb_whole(answer, &event["response"])?,
+            // Events that are not shown, or that this version does not know.
+            _ => {}
+        }
+        Ok(())
     }
 
-    fn takes_pictures(&self) -> bool {
-        self.shows_pictures()
+    fn absorb_whole(&self, answer: &mut PartialAnswer, response: &Value) -> Result<(), String> {
+        answer.take_origin(response);
+        answer.usage = usage(&response["usage"], "input", "output").or(answer.usage);
+        let output = list(&response["output"]);
+        // The end of a stream may omit items that came before.
+        if !output.is_empty() {
+            answer.set_items(output.iter().map(item))?;
+        }
+        let reason = response["incomplete_details"]["reason"].as_str();
+        answer.ended = Some(match (response["status"].as_str(), reason) {
+            (Some("completed"), _) => FinishReason::Stop,
+            (Some("incomplete"), Some("content_filter")) => FinishReason::ContentFilter,
+            (Some("incomplete"), _) => FinishReason::Length,
+            (other, _) => return Err(format!("the answer is {}", other.unwrap_or("no response"))),
+        });
+        (answer.has_begun, answer.is_over) = (true, true);
+        Ok(())
     }
+
+    fn failure<'a>(&self, event: &'a Value) -> Option<&'a Value> {
+        let response = &event["response"];
+        match event["type"].as_str() {
+            Some("error") => Some(if event["error"].is_null() { event } else { &event["error"] }),
+            Some("response.failed") if response["error"].is_null() => Some(response),
+            _ => [&event["error"], &response["error"]].into_iter().find(|error| !error.is_null()),
+        }
+    }
+}
+
+/// Returns a message, a call, or an item that is not shown, such as reasoning.
+fn item(said: &Value) -> Item {
+    let mut item = Item { is_call: said["type"] == "function_call", ..Item::default() };
+    if item.is_call {
+        said["name"].as_str().unwrap_or_default().clone_into(&mut item.name);
+        item.add_arguments(&said["arguments"]);
+    }
+    for part in list(&said["content"]) {
+        match part["type"].as_str() {
+            Some("output_text") => item.text.push_str(part["text"].as_str().unwrap_or_default()),
+            Some("refusal") => item.refusal.push_str(part["refusal"].as_str().unwrap_or_default()),
+            _ => {}
+        }
+    }
+    item
 }

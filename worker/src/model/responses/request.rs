@@ -1,55 +1,38 @@
 //! The body of a request to the responses API.
 
-use super::ResponsesConfig;
 use crate::model::ModelRequest;
-use crate::model::http::{PDF, WireNames, arguments_text};
-use crate::model::structured_output::StructuredOutput;
+use crate::model::http::{PDF, WireNames, arguments_text, without_nulls};
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
 
 /// Returns the body for `request`, with more parameters.
-pub(super) fn body(
-    request: &ModelRequest,
-    config: &ResponsesConfig,
-    names: &WireNames,
-    more: &Map<String, Value>,
-) -> Value {
-    let mut body = Map::new();
-    body.insert("model".to_owned(), request.model.as_str().into());
-    if !request.system.is_empty() {
-        body.insert("instructions".to_owned(), request.system.as_str().into());
-    }
+pub(super) fn body(request: &ModelRequest, names: &WireNames, more: &Map<String, Value>) -> Value {
     let items = request.messages.iter().flat_map(|message| items(message, names));
-    body.insert("input".to_owned(), items.collect());
-    body.insert("stream".to_owned(), true.into());
-    body.insert("store".to_owned(), false.into());
-    body.insert("max_output_tokens".to_owned(), request.max_tokens.into());
-    if let Some(temperature) = request.temperature {
-        body.insert("temperature".to_owned(), temperature.into());
-    }
-    if let Some(top_p) = request.top_p {
-        body.insert("top_p".to_owned(), top_p.into());
-    }
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
-            // This API's default is strict, which refuses every schema with an optional property.
-            json!({
-                "type": "function",
-                "name": names.wire(&tool.name),
-                "description": tool.description,
-                "parameters": tool.input_schema,
-                "strict": false,
-            })
-        });
-        body.insert("tools".to_owned(), tools.collect());
-        body.insert("tool_choice".to_owned(), json!(request.tool_choice));
-    }
-    if config.structured_output == StructuredOutput::Native
-        && let Some(format) = format(&request.output)
-    {
-        body.insert("text".to_owned(), json!({"format": format}));
-    }
+    let tools = request.tools.iter().map(|tool| {
+        // This API's default is strict, which refuses every schema with an optional property.
+        json!({
+            "type": "function",
+            "name": names.wire(&tool.name),
+            "description": tool.description,
+            "parameters": tool.input_schema,
+            "strict": false,
+        })
+    });
+    let has_tools = !request.tools.is_empty();
+    let mut body = without_nulls(json!({
+        "model": request.model,
+        "instructions": (!request.system.is_empty()).then_some(&request.system),
+        "input": items.collect::<Value>(),
+        "stream": true,
+        "store": false,
+        "max_output_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "tools": has_tools.then(|| tools.collect::<Value>()),
+        "tool_choice": has_tools.then_some(request.tool_choice),
+        "text": format(&request.output).map(|format| json!({"format": format})),
+    }));
     body.extend(more.clone());
     Value::Object(body)
 }

@@ -1,8 +1,8 @@
 use super::*;
-use crate::model::{Listener, ToolOffer};
+use crate::model::ToolOffer;
+use crate::model::http::fixture;
 use serde_json::json;
 use std::sync::Arc;
-use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::message::{Message, Role};
 
 fn request(messages: Vec<Message>) -> ModelRequest {
@@ -11,15 +11,8 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         system: "You plan trips.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: vec![ToolOffer { name: "search".into(), description: "d".into(), input_schema: json!({}) }],
-        tool_choice: ToolChoice::Auto,
-        temperature: None,
-        top_p: None,
-        frequency_penalty: None,
-        presence_penalty: None,
-        max_tokens: 100,
-        output: OutputContract::default(),
         timeout: Duration::from_secs(5),
-        listener: Listener::default(),
+        ..fixture::request()
     }
 }
 

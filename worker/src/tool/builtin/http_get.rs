@@ -2,7 +2,7 @@
 
 use crate::tool::address_guard::check_url;
 use crate::tool::outbound;
-use crate::tool::{Invocation, Tool, ToolError, Transport};
+use crate::tool::{Invocation, Tool, ToolError, Transport, within};
 use async_trait::async_trait;
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, Response};
@@ -69,12 +69,11 @@ impl HttpGetTool {
         }
         if !status.is_success() {
             let problem = format!("the server answered with status {}", status.as_u16());
-            let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-            return Err(match (status.as_u16(), retry_after) {
-                (429, _) | (503, Some(_)) => ToolError::Busy(
-                    format!("tool http_get: {problem}"),
-                    retry_after.and_then(outbound::wait_ms),
-                ),
+            let defers = response.headers().contains_key(RETRY_AFTER);
+            return Err(match (status.as_u16(), defers) {
+                (429, _) | (503, true) => {
+                    ToolError::Busy(format!("tool http_get: {problem}"), outbound::retry_after_ms(&response))
+                }
                 (408 | 425, _) | (500.., _) => failed(problem),
                 _ => refused(problem),
             });
@@ -126,10 +125,7 @@ impl Tool for HttpGetTool {
         let url = Url::parse(text).map_err(|error| refused(format!("not a URL: {error}")))?;
         check_url(&url).map_err(refused)?;
         let fetch = self.fetch(url, invocation.call_id.as_str());
-        tokio::time::timeout(invocation.timeout, fetch).await.unwrap_or_else(|_| {
-            let ms = invocation.timeout.as_millis();
-            Err(ToolError::Timeout(format!("tool http_get: no answer within {ms} ms")))
-        })
+        within(invocation.timeout, fetch, || "tool http_get: no answer".to_owned()).await
     }
 }
 
@@ -140,8 +136,9 @@ mod tests {
     use axum::http::StatusCode;
     use axum::http::header::LOCATION;
     use axum::routing::get;
+    use tokio_util::task::AbortOnDropHandle;
 
-    async fn serve() -> (u16, tokio::task::JoinHandle<()>) {
+    async fn serve() -> (u16, AbortOnDropHandle<()>) {
         let app = Router::new()
             .route("/page", get(|| async { "hello" }))
             .route("/large", get(|| async { "x".repeat(TEXT_CAP + 1) }))
@@ -149,14 +146,13 @@ mod tests {
             .route("/busy", get(|| async { (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, "7")]) }))
             .route("/broken", get(|| async { StatusCode::INTERNAL_SERVER_ERROR }))
             .route("/binary", get(|| async { vec![0_u8; 10] }));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        (port, tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }))
+        let (address, serving) = crate::served::serve(app).await;
+        (address.port(), serving)
     }
 
     #[tokio::test]
     async fn local_addresses_are_refused_before_anything_is_sent() {
-        let (port, server) = serve().await;
+        let (port, _serving) = serve().await;
         let tool = HttpGetTool::new(outbound::guarded_client().unwrap());
         for host in ["127.0.0.1", "localhost", "[::1]", "2130706433"] {
             let input = json!({"url": format!("http://{host}:{port}/page")});
@@ -168,12 +164,11 @@ mod tests {
             };
             assert!(matches!(tool.call(call).await, Err(ToolError::Refused(_))), "{host}");
         }
-        server.abort();
     }
 
     #[tokio::test]
     async fn pages_are_capped_and_a_missing_one_is_requested_once() {
-        let (port, server) = serve().await;
+        let (port, _serving) = serve().await;
         // The guard is in `call` and in the client; `fetch` with an open client tests the rest.
         let tool = HttpGetTool::new(outbound::open_client().unwrap());
         let fetch =
@@ -194,6 +189,5 @@ mod tests {
         assert!(matches!(&busy, ToolError::Busy(text, Some(7_000)) if text.contains("429")), "{busy:?}");
         let broken = fetch("/broken").await.unwrap_err();
         assert!(matches!(&broken, ToolError::Answered(text) if text.contains("500")), "{broken:?}");
-        server.abort();
     }
 }

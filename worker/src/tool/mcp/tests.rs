@@ -2,6 +2,7 @@
 
 use super::config::Pin;
 use super::*;
+use crate::served::serve;
 use crate::tool::{Invocation, Tool, ToolError, outbound};
 use axum::body::Body;
 use axum::extract::State;
@@ -12,6 +13,7 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio_util::task::AbortOnDropHandle;
 use turnstone_domain::{CallId, Clock, Timestamp};
 
 /// A clock that does not advance.
@@ -47,13 +49,7 @@ fn a_pin_is_a_word_or_a_digest() {
 struct Http {
     url: String,
     listings: Arc<AtomicUsize>,
-    serving: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Http {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
+    _serving: AbortOnDropHandle<()>,
 }
 
 async fn http() -> Http {
@@ -66,10 +62,8 @@ async fn http() -> Http {
         .route("/never", post(std::future::pending::<()>))
         .route("/html", post(|| async { axum::response::Html("<p>sign in</p>") }))
         .with_state(Arc::clone(&listings));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    Http { url, listings, serving }
+    let (address, _serving) = serve(app).await;
+    Http { url: format!("http://{address}"), listings, _serving }
 }
 
 async fn spoken(

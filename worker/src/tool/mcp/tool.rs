@@ -4,7 +4,7 @@ use super::catalogue::digest_of;
 use super::config::McpConfig;
 use super::server::McpServer;
 use crate::tool::files;
-use crate::tool::{Answer, Invocation, Tool, ToolError, Transport};
+use crate::tool::{Answer, Invocation, Tool, ToolError, Transport, within};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -147,10 +147,7 @@ impl McpTool {
         };
         let call =
             server.call(&self.remote, arguments, (invocation.call_id, invocation.identity.user.as_ref()));
-        let response = tokio::time::timeout(invocation.timeout, call).await.unwrap_or_else(|_| {
-            let ms = invocation.timeout.as_millis();
-            Err(ToolError::Timeout(format!("tool {name} did not answer within {ms} ms")))
-        })?;
+        let response = within(invocation.timeout, call, || format!("tool {name} did not answer")).await?;
         let promised = self.output_schema.as_ref().map(|schema| &schema.0);
         let has_files = super::outcome::has_files(&response);
         Ok((super::outcome::output(name, response, promised, self.max_response_bytes)?, has_files))

@@ -516,16 +516,14 @@ mod tests {
             axum::body::Body::from_stream(futures::stream::iter(pieces))
         };
         let app = axum::Router::new().fallback(broken);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = Url::parse(&format!("http://{}/agent", listener.local_addr().unwrap())).unwrap();
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+        let (address, _serving) = crate::served::serve(app).await;
+        let url = Url::parse(&format!("http://{address}/agent")).unwrap();
         let wire = Wire::new(url.clone(), BTreeMap::new(), crate::tool::outbound::open_client().unwrap());
         let agent = A2a { wire, place: url, version: Version::V1 };
         let requested = RemoteRequest { call: "c-1", text: "go".to_owned(), peer_request: None };
         assert!(matches!(agent.begin(&requested).await, Err(ToolError::Lost(_))));
         let ended = agent.cancel(Some(&json!({"task": "t-1"}))).await;
         assert!(matches!(ended, Err(ToolError::Failed(_))), "what may be sent twice is: {ended:?}");
-        serving.abort();
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::a2a::A2a;
 use super::agent_protocol::AgentProtocol;
 use super::engaging::Engaging;
 use crate::tool::identity::PeerRequest;
-use crate::tool::{Invocation, Tool, ToolError, Transport};
+use crate::tool::{Invocation, Tool, ToolError, Transport, within};
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use serde_json::{Map, Value, json};
@@ -115,11 +115,7 @@ impl Tool for RemoteAgent {
             return Err(ToolError::Refused(text));
         };
         let request = self.ask(&invocation, &peer_request);
-        tokio::time::timeout(invocation.timeout, request).await.unwrap_or_else(|_| {
-            let ms = invocation.timeout.as_millis();
-            let text = format!("agent {}: it has not ended within {ms} ms", self.spec.name);
-            Err(ToolError::Timeout(text))
-        })
+        within(invocation.timeout, request, || format!("agent {}: it has not ended", self.spec.name)).await
     }
 
     fn place(&self) -> Option<&str> {

@@ -2,10 +2,10 @@
 
 use super::a2a::A2a;
 use super::agent::{Begun, RemoteCancellation, RemoteRequest};
-use super::document;
+use super::spec_of_document;
 use super::wire::Wire;
 use crate::tool::header::HeaderText;
-use crate::tool::{Invocation, Tool, ToolError, Transport};
+use crate::tool::{Invocation, Tool, ToolError, Transport, within};
 use async_trait::async_trait;
 use reqwest::Client;
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub struct ConversingAgent {
 impl ConversingAgent {
     /// Returns the agent at an address that was checked.
     pub(crate) fn new(agent: &A2AAgent, address: Url, client: Client) -> Self {
-        let spec = document::spec(&agent.head);
+        let spec = spec_of_document(&agent.head);
         Self { spec, agent: agent.clone(), address, client, speech: OnceCell::new() }
     }
 
@@ -78,7 +78,9 @@ impl Tool for ConversingAgent {
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
         let request = invocation.identity.peer_request.clone();
         let handle = request.as_ref().and_then(|request| request.handle.as_ref());
-        document::within(invocation.timeout, &self.spec, self.ask(&invocation, handle)).await
+        let answered = self.ask(&invocation, handle);
+        within(invocation.timeout, answered, || format!("agent {}: it has not answered", self.spec.name))
+            .await
     }
 
     fn place(&self) -> Option<&str> {

@@ -178,9 +178,8 @@ mod tests {
         };
         let begun = || async { (StatusCode::SEE_OTHER, [("location", "/engagements/e-1")]) };
         let app = Router::new().route("/agents/clerk", post(begun)).route("/engagements/e-1", get(state));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = Url::parse(&format!("http://{}/agents/clerk", listener.local_addr().unwrap())).unwrap();
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+        let (address, _serving) = crate::served::serve(app).await;
+        let url = Url::parse(&format!("http://{address}/agents/clerk")).unwrap();
         let client = outbound::open_client().unwrap();
         let agent = Engaging::new(Wire::new(url, BTreeMap::new(), client));
         let peer_request = peer_request();
@@ -193,6 +192,5 @@ mod tests {
         );
         let elsewhere = json!({"state": "http://169.254.169.254/", "request_id": "c-1"});
         assert!(matches!(agent.follow(&elsewhere, &peer_request).await, Err(ToolError::Final(_))));
-        serving.abort();
     }
 }

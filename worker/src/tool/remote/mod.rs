@@ -13,7 +13,6 @@ mod agent_protocol;
 mod book;
 pub mod config;
 mod conversing;
-mod document;
 mod engaging;
 mod named;
 mod oci_agent;
@@ -24,3 +23,18 @@ pub use book::RemoteBook;
 pub use config::RemoteConfig;
 pub(super) use conversing::{ConversingAgent, cancel};
 pub(super) use oci_agent::OciAgentTool;
+
+use serde_json::json;
+use turnstone_domain::agent::ToolSpec;
+use turnstone_specs::agent_spec::model::Head;
+
+/// Returns the tool for an agent that a document of Agent Spec names. Its arguments are the worker's own: message,
+/// context and task. Its server may begin another task for the same message.
+fn spec_of_document(head: &Head) -> ToolSpec {
+    ToolSpec {
+        name: head.name.clone(),
+        description: head.description.clone().unwrap_or_default(),
+        input_schema: json!({"type": "object"}),
+        idempotent: false,
+    }
+}

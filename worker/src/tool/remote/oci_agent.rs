@@ -1,10 +1,10 @@
 //! An agent of Oracle's cloud (OCI Generative AI Agents): a session for each conversation, and a signed request for each
 //! message.
 
-use super::document;
+use super::spec_of_document;
 use super::wire::{REQUEST, Wire};
 use crate::oci::OciSigner;
-use crate::tool::{Invocation, Tool, ToolError, Transport};
+use crate::tool::{Invocation, Tool, ToolError, Transport, within};
 use async_trait::async_trait;
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub struct OciAgentTool {
 impl OciAgentTool {
     /// Returns the agent behind a service endpoint that was checked.
     pub(crate) fn new(agent: &OciAgent, address: Url, client: Client, signer: Arc<OciSigner>) -> Self {
-        let spec = document::spec(&agent.head);
+        let spec = spec_of_document(&agent.head);
         let wire = Wire::new(address, BTreeMap::new(), client);
         Self { spec, wire, endpoint: agent.agent_endpoint_id.clone(), signer }
     }
@@ -83,7 +83,9 @@ impl Tool for OciAgentTool {
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
-        document::within(invocation.timeout, &self.spec, self.ask(invocation.input)).await
+        let answered = self.ask(invocation.input);
+        within(invocation.timeout, answered, || format!("agent {}: it has not answered", self.spec.name))
+            .await
     }
 }
 
@@ -91,6 +93,7 @@ impl Tool for OciAgentTool {
 mod tests {
     use super::*;
     use crate::oci::tests::{assert_signed, signer};
+    use crate::served::serve;
     use crate::tool::{Identity, outbound};
     use axum::Router;
     use axum::extract::State;
@@ -119,9 +122,8 @@ mod tests {
     async fn an_agent_of_the_cloud_is_asked_in_one_session() {
         let seen = Bodies::default();
         let app = Router::new().fallback(answer).with_state(Arc::clone(&seen));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
-        let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+        let (address, _serving) = serve(app).await;
+        let url = Url::parse(&format!("http://{address}")).unwrap();
         let head = Head { id: "a".into(), name: "tides".into(), description: None, metadata: Value::Null };
         let client_config = OciClientConfig {
             head: head.clone(),
@@ -152,6 +154,5 @@ mod tests {
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 3, "one session and two messages");
         assert_eq!(seen[2], json!({"userMessage": "When?", "sessionId": "s-1", "shouldStream": false}));
-        serving.abort();
     }
 }

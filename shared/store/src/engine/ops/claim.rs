@@ -1,11 +1,10 @@
 //! Claim: `available → active`, a batch, with everything that is needed to resume where each job stopped.
 
-pub(in super::super) mod alone;
 mod broken;
 mod gate;
 mod keys;
 mod line;
-mod past;
+pub(in super::super) mod past;
 mod shares;
 mod tenants;
 
@@ -488,7 +487,8 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
     unit.note(seq, EventBody::JobStarted(started), request.now)
 }
 
-fn claimed(
+/// Makes the claim of a job that was taken; `done` is what it did in earlier attempts.
+pub(in super::super) fn claimed(
     unit: &Unit,
     seq: i64,
     retry: RetryPolicy,

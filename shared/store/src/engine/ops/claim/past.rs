@@ -12,7 +12,7 @@ use turnstone_domain::message::StoredMessage;
 
 /// The past of one job.
 #[derive(Default)]
-pub(super) struct Done {
+pub(in crate::engine) struct Done {
     pub checkpoints: Vec<Checkpoint>,
     messages: Vec<StoredMessage>,
     /// True when there is more than the rows of the unfinished turn hold.
@@ -56,7 +56,7 @@ pub(super) fn is_resumed(unit: &Unit, job: &JobRow) -> bool {
 }
 
 /// Reads the past of those jobs that have one. `broken` is called with a job whose rows cannot be read.
-pub(super) async fn read(
+pub(in crate::engine) async fn read(
     session: &mut Session,
     unit: &Unit,
     jobs: impl Iterator<Item = &JobRow>,
