@@ -546,14 +546,13 @@ CREATE TABLE forks (
     created_at     BIGINT  NOT NULL
 );
 
--- One row per engagement whose rows a fork reads beside its own. An engagement has its first job's number, and so have
--- that job's journal.
+-- One row per engagement whose rows a fork or a branch reads beside its own. An engagement has its first job's number,
+-- and so have that job's journal.
 CREATE TABLE inheritances (
     engagement_seq BIGINT  NOT NULL,
     source_seq     BIGINT  NOT NULL,
     generation     BIGINT  NOT NULL CHECK (generation >= 1),         -- 1: the one that it was forked from
     turn_until     BIGINT  NOT NULL,                   -- the first turn that it does not read
-    message_until  BIGINT  NOT NULL,                   -- the last message that it reads
     PRIMARY KEY (engagement_seq, source_seq)
 );
 CREATE INDEX inheritances_source ON inheritances (source_seq);

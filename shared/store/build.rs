@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-changed={path}");
     }
     let mut constants = Constants::default();
-    let parts = parts_of_statements(&fs::read_to_string("sql/columns.txt")?)?;
+    let parts = parts_of_statements(&fs::read_to_string("sql/parts.txt")?)?;
     for (file, text) in statements("sql/common")? {
         let failed = |error: String| format!("sql/common/{file}.sql: {error}");
         for (name, text) in sections(&file, &text).map_err(failed)? {

@@ -32,7 +32,7 @@ const INVARIANTS: [(&str, &str); 9] = [
     ),
     (
         "budgets differ from what their checkpoints say",
-        "SELECT count(*) FROM totals b WHERE b.scope = 'engagement' AND b.settled <> (SELECT coalesce(sum(c.tokens_in + c.tokens_out), 0) FROM journal c JOIN jobs j ON j.seq = c.job_seq JOIN engagements e ON e.seq = j.engagement_seq WHERE e.budget_seq = b.seq)",
+        "SELECT count(*) FROM totals b WHERE b.scope = 'engagement' AND b.settled <> (SELECT coalesce(sum(c.tokens_in + c.tokens_out), 0) FROM journal c JOIN jobs j ON j.seq = c.job_seq JOIN engagements e ON e.seq = j.engagement_seq WHERE e.budget_seq = b.seq) + (SELECT coalesce(sum(c.tokens_in + c.tokens_out), 0) FROM branches k JOIN inheritances i ON i.engagement_seq = k.job_seq JOIN journal c ON c.stream = i.source_seq AND c.turn < i.turn_until WHERE k.job_seq = b.seq)",
     ),
     ("phases were committed twice", journal::PHASES_TWICE),
     (
@@ -42,7 +42,7 @@ const INVARIANTS: [(&str, &str); 9] = [
     ("streams of events have gaps", journal::GAPS),
     (
         "conversations have gaps",
-        "SELECT count(*) FROM (SELECT m.stream FROM journal m WHERE m.messages > 0 GROUP BY m.stream HAVING max(m.last_message) <> sum(m.messages) + coalesce((SELECT max(i.message_until) FROM inheritances i WHERE i.engagement_seq = m.stream), 0)) AS odd",
+        "SELECT count(*) FROM (SELECT m.stream FROM journal m WHERE m.messages > 0 GROUP BY m.stream HAVING max(m.last_message) <> sum(m.messages) + coalesce((SELECT sum(s.messages) FROM inheritances i JOIN journal s ON s.stream = i.source_seq AND s.turn < i.turn_until WHERE i.engagement_seq = m.stream), 0)) AS odd",
     ),
 ];
 

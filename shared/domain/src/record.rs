@@ -22,7 +22,7 @@ use crate::{AgentDefinition, Checkpoint, EngagementId, JobState, NewJob, RawJson
 use serde::{Deserialize, Serialize};
 
 pub use artifacts::RecordedArtifact;
-pub use renamed::NewIds;
+pub use renamed::{NewIds, add_new_id, rename_calls};
 pub use signature::signature_of;
 
 /// The version of the format that is written, and the only one that is read.

@@ -1,7 +1,7 @@
 //! Makes the statements of the files in `sql`: one each, or several that begin alike.
 //!
-//! `{columns of job}` is replaced by a list of `sql/columns.txt`. `{each: jobs.seq, job_errors.job_seq}` makes one
-//! statement for each table, with `{table}` and its `{key}`.
+//! `{columns of job}` is replaced by the part of this name in `sql/parts.txt`. `{each: jobs.seq, job_errors.job_seq}` makes
+//! one statement for each table, with `{table}` and its `{key}`.
 
 use std::collections::BTreeMap;
 
@@ -27,22 +27,22 @@ pub fn sections(file: &str, text: &str) -> Result<Vec<(String, String)>, String>
     Ok(statements)
 }
 
-/// Returns lists of columns by name: each begins with `-- name: whose columns they are`.
+/// Returns parts of statements by name, such as lists of columns: each begins with `-- name: its names or parameters`.
 ///
 /// # Errors
-/// Says which line begins no list.
+/// Says which line begins no part.
 pub fn parts_of_statements(text: &str) -> Result<BTreeMap<String, String>, String> {
     let part = |part: &str| {
-        let (title, body) = part.split_once('\n').ok_or_else(|| format!("`-- {part}` has no columns"))?;
+        let (title, body) = part.split_once('\n').ok_or_else(|| format!("`-- {part}` has no text"))?;
         let (name, _) = title.split_once(": ").ok_or_else(|| format!("`-- {title}` has no name"))?;
         Ok((name.to_owned(), body.trim().to_owned()))
     };
     text.trim_start_matches("-- ").split("\n-- ").map(part).collect()
 }
 
-/// Puts lists of columns in the place of their names: `{columns of job}`.
+/// Puts parts in the place of their names: `{columns of job}`.
 pub fn filled(text: String, parts: &BTreeMap<String, String>) -> String {
-    parts.iter().fold(text, |text, (name, columns)| text.replace(&format!("{{columns of {name}}}"), columns))
+    parts.iter().fold(text, |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
 }
 
 /// Returns the statements that a file expands to, with their placeholders: one, or one for each `table.key` in
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn sections_share_the_beginning_of_their_file() {
         let file = "SELECT {columns of t}\n--- select_one\n-- One.\nWHERE a = $1\n--- select_all\n-- All.\nORDER BY a\n";
-        let columns = parts_of_statements("-- t: of a table\na,\nb\n").unwrap();
+        let columns = parts_of_statements("-- columns of t: of a table\na,\nb\n").unwrap();
         let named = |name: &str, text: &str| (name.to_owned(), text.to_owned());
         let read = sections("select_one", file).unwrap().into_iter();
         let read: Vec<_> = read.map(|(name, text)| (name, filled(text, &columns))).collect();

@@ -226,8 +226,8 @@ async fn a_million_that_a_fork_reads_or_a_queue_keeps_is_not_dropped() {
     site.next_job_is(2_000_000).await;
     site.prune(Timestamp(0)).await;
     site.lived(Some(NOW)).await;
-    let fork = "WITH m AS (INSERT INTO inheritances (engagement_seq, source_seq, generation, turn_until, message_until)
-                           SELECT 2000000, seq, 1, 2, 1 FROM engagements WHERE seq < 1000000 RETURNING 1)
+    let fork = "WITH m AS (INSERT INTO inheritances (engagement_seq, source_seq, generation, turn_until)
+                           SELECT 2000000, seq, 1, 2 FROM engagements WHERE seq < 1000000 RETURNING 1)
                 SELECT count(*) FROM m";
     assert_eq!(site.number(fork).await, 1);
     site.count_everything().await;

@@ -14,8 +14,8 @@ mod expand;
 #[path = "../../../shared/store/build/files.rs"]
 mod files;
 
-/// The lists of columns that statements name.
-const COLUMNS: &str = include_str!("../../../shared/store/sql/columns.txt");
+/// The parts that statements name.
+const PARTS: &str = include_str!("../../../shared/store/sql/parts.txt");
 
 /// A statement of the store, and the indexes that it uses.
 struct Golden {
@@ -180,10 +180,10 @@ async fn with_a_backlog_of(waiting: u32) {
 impl Golden {
     async fn problem(&self, postgres: &Postgres, database: &Database, mode: &str) -> Option<String> {
         let Self { name, text, types, values, .. } = self;
-        let columns = files::parts_of_statements(COLUMNS).unwrap();
+        let parts = files::parts_of_statements(PARTS).unwrap();
         let sections = files::sections(name, text).unwrap();
         let found = sections.into_iter().find(|(section, _)| section == name);
-        let text = files::filled(found.unwrap_or_else(|| panic!("there is no {name}")).1, &columns);
+        let text = files::filled(found.unwrap_or_else(|| panic!("there is no {name}")).1, &parts);
         let text = match name.starts_with("postgres/") {
             true => text,
             false => expand::expand(&text, expand::Dialect::Postgres).unwrap(),

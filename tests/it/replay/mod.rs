@@ -1,5 +1,6 @@
 //! Replays of recorded engagements: forks, differences, and transfers between stores.
 
+mod branches;
 mod damaged;
 mod diff;
 mod fork;

@@ -24,7 +24,7 @@ pub(super) mod workers;
 
 use turnstone_ojs::OjsError;
 
-/// Returns the error for a job whose past is shared by forks.
+/// Returns the error for a job whose past is shared by forks or branches.
 fn forked(id: &str) -> OjsError {
     OjsError::conflict(format!("Job {id} stays as long as forks of its engagement do, which read its past."))
 }

@@ -1,5 +1,5 @@
 -- The rows of the journal with the checkpoints of unfinished turns, and whether there is more to recall than they say (0 or 1).
-SELECT v.job_seq, v.stream, v.last_event, v.last_message, v.messages, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body, v.said, CAST(NULL AS BIGINT) AS until,
+SELECT v.job_seq, v.stream, v.last_event, v.last_message, v.messages, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body, v.said,
     CASE WHEN EXISTS (SELECT 1 FROM tool_calls AS t WHERE t.engagement_seq = j.engagement_seq)
            OR EXISTS (SELECT 1 FROM reviews AS w WHERE w.job_seq = j.seq)
            OR EXISTS (SELECT 1 FROM delegations AS d WHERE d.parent_seq = j.seq)

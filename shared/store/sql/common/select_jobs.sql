@@ -1,71 +1,43 @@
 SELECT {columns of job}
 FROM jobs AS j
 --- select_jobs
--- Jobs for a list, newest first. $1 state, $2 queue, $3 type, $4 tenant, accepted from $5 until before $6, $7
--- agent, $8 code of the last error; NULL matches all. Only those below
--- the number $9; NULL matches all.
-WHERE ($1 IS NULL OR j.state = $1) AND ($2 IS NULL OR j.queue = $2) AND ($3 IS NULL OR j.job_type = $3)
-  AND ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.created_at >= $5) AND ($6 IS NULL OR j.created_at < $6)
-  AND ($7 IS NULL OR EXISTS (SELECT 1 FROM engagements AS e WHERE e.seq = j.engagement_seq AND e.agent_name = $7))
-  AND ($8 IS NULL OR $8 = (SELECT x.code FROM job_errors AS x WHERE x.job_seq = j.seq ORDER BY x.failure DESC LIMIT 1))
+-- Jobs for a list, newest first. The filter is $1 to $8. Only those below the number $9; NULL matches all.
+WHERE {wanted jobs}
   AND ($9 IS NULL OR j.seq < $9)
 ORDER BY j.seq DESC
 LIMIT $10 OFFSET $11
 --- select_oldest_jobs
--- Jobs for a list, oldest first. $1 state, $2 queue, $3 type, $4 tenant, accepted from $5 until before $6, $7
--- agent, $8 code of the last error; NULL matches all. Only those above
--- the number $9; NULL matches all.
-WHERE ($1 IS NULL OR j.state = $1) AND ($2 IS NULL OR j.queue = $2) AND ($3 IS NULL OR j.job_type = $3)
-  AND ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.created_at >= $5) AND ($6 IS NULL OR j.created_at < $6)
-  AND ($7 IS NULL OR EXISTS (SELECT 1 FROM engagements AS e WHERE e.seq = j.engagement_seq AND e.agent_name = $7))
-  AND ($8 IS NULL OR $8 = (SELECT x.code FROM job_errors AS x WHERE x.job_seq = j.seq ORDER BY x.failure DESC LIMIT 1))
+-- Jobs for a list, oldest first. The filter is $1 to $8. Only those above the number $9; NULL matches all.
+WHERE {wanted jobs}
   AND ($9 IS NULL OR j.seq > $9)
 ORDER BY j.seq
 LIMIT $10 OFFSET $11
 --- select_sorted_jobs
--- Jobs for a list, by a column, all of them read first. $1 state, $2 queue, $3 type, $4 tenant, accepted from $5 until before $6, $7
--- agent, $8 code of the last error; NULL matches all. $9 is the column,
+-- Jobs for a list, by a column, all of them read first. The filter is $1 to $8. $9 is the column,
 -- $10 is 1 or, to turn the order round, -1.
-WHERE ($1 IS NULL OR j.state = $1) AND ($2 IS NULL OR j.queue = $2) AND ($3 IS NULL OR j.job_type = $3)
-  AND ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.created_at >= $5) AND ($6 IS NULL OR j.created_at < $6)
-  AND ($7 IS NULL OR EXISTS (SELECT 1 FROM engagements AS e WHERE e.seq = j.engagement_seq AND e.agent_name = $7))
-  AND ($8 IS NULL OR $8 = (SELECT x.code FROM job_errors AS x WHERE x.job_seq = j.seq ORDER BY x.failure DESC LIMIT 1))
+WHERE {wanted jobs}
 ORDER BY $10 * CASE $9 WHEN 'priority' THEN j.priority WHEN 'attempt' THEN j.attempt
                    WHEN 'run_at' THEN j.run_at ELSE coalesce(j.ended_at, 0) END, $10 * j.seq
 LIMIT $11 OFFSET $12
 --- select_tagged_jobs
--- Jobs with a tag for a list, newest first. $1 state, $2 queue, $3 type, $4 tenant, accepted from $5 until before $6, $7
--- agent, $8 code of the last error; NULL matches all. $9 tag. Only those below
--- the number $10; NULL matches all.
+-- Jobs with a tag for a list, newest first. The filter is $1 to $8. $9 tag. Only those below the number $10; NULL matches all.
 JOIN job_tags AS t ON t.job_seq = j.seq AND t.tag = $9
-WHERE ($1 IS NULL OR j.state = $1) AND ($2 IS NULL OR j.queue = $2) AND ($3 IS NULL OR j.job_type = $3)
-  AND ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.created_at >= $5) AND ($6 IS NULL OR j.created_at < $6)
-  AND ($7 IS NULL OR EXISTS (SELECT 1 FROM engagements AS e WHERE e.seq = j.engagement_seq AND e.agent_name = $7))
-  AND ($8 IS NULL OR $8 = (SELECT x.code FROM job_errors AS x WHERE x.job_seq = j.seq ORDER BY x.failure DESC LIMIT 1))
+WHERE {wanted jobs}
   AND ($10 IS NULL OR t.job_seq < $10)
 ORDER BY t.job_seq DESC
 LIMIT $11 OFFSET $12
 --- select_oldest_tagged_jobs
--- Jobs with a tag for a list, oldest first. $1 state, $2 queue, $3 type, $4 tenant, accepted from $5 until before $6, $7
--- agent, $8 code of the last error; NULL matches all. $9 tag. Only those above
--- the number $10; NULL matches all.
+-- Jobs with a tag for a list, oldest first. The filter is $1 to $8. $9 tag. Only those above the number $10; NULL matches all.
 JOIN job_tags AS t ON t.job_seq = j.seq AND t.tag = $9
-WHERE ($1 IS NULL OR j.state = $1) AND ($2 IS NULL OR j.queue = $2) AND ($3 IS NULL OR j.job_type = $3)
-  AND ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.created_at >= $5) AND ($6 IS NULL OR j.created_at < $6)
-  AND ($7 IS NULL OR EXISTS (SELECT 1 FROM engagements AS e WHERE e.seq = j.engagement_seq AND e.agent_name = $7))
-  AND ($8 IS NULL OR $8 = (SELECT x.code FROM job_errors AS x WHERE x.job_seq = j.seq ORDER BY x.failure DESC LIMIT 1))
+WHERE {wanted jobs}
   AND ($10 IS NULL OR t.job_seq > $10)
 ORDER BY t.job_seq
 LIMIT $11 OFFSET $12
 --- select_sorted_tagged_jobs
--- Jobs with a tag for a list, by a column, all of them read first. $1 state, $2 queue, $3 type, $4 tenant, accepted from $5 until before $6, $7
--- agent, $8 code of the last error; NULL matches all. $9 tag. $10 is the column,
+-- Jobs with a tag for a list, by a column, all of them read first. The filter is $1 to $8. $9 tag. $10 is the column,
 -- $11 is 1 or, to turn the order round, -1.
 JOIN job_tags AS t ON t.job_seq = j.seq AND t.tag = $9
-WHERE ($1 IS NULL OR j.state = $1) AND ($2 IS NULL OR j.queue = $2) AND ($3 IS NULL OR j.job_type = $3)
-  AND ($4 IS NULL OR j.tenant = $4) AND ($5 IS NULL OR j.created_at >= $5) AND ($6 IS NULL OR j.created_at < $6)
-  AND ($7 IS NULL OR EXISTS (SELECT 1 FROM engagements AS e WHERE e.seq = j.engagement_seq AND e.agent_name = $7))
-  AND ($8 IS NULL OR $8 = (SELECT x.code FROM job_errors AS x WHERE x.job_seq = j.seq ORDER BY x.failure DESC LIMIT 1))
+WHERE {wanted jobs}
 ORDER BY $11 * CASE $10 WHEN 'priority' THEN j.priority WHEN 'attempt' THEN j.attempt
                    WHEN 'run_at' THEN j.run_at ELSE coalesce(j.ended_at, 0) END, $11 * j.seq
 LIMIT $12 OFFSET $13
@@ -76,11 +48,8 @@ WHERE j.id = $1 AND coalesce(j.tenant = $2, $2 IS NULL)
 -- One dead letter. $1 id, $2 tenant; NULL means every tenant.
 WHERE j.id = $1 AND j.state = 'discarded' AND j.dead_letter = 1 AND coalesce(j.tenant = $2, $2 IS NULL)
 --- select_dead_jobs
--- Dead letters, newest first. $1 queue, $2 type, $3 tenant, accepted from $4 until before $5, $6 tag, $9 the job
--- that they follow; NULL matches all.
-WHERE j.state = 'discarded' AND j.dead_letter = 1 AND ($1 IS NULL OR j.queue = $1) AND ($2 IS NULL OR j.job_type = $2)
-  AND ($3 IS NULL OR j.tenant = $3) AND ($4 IS NULL OR j.created_at >= $4) AND ($5 IS NULL OR j.created_at < $5)
+-- Dead letters, newest first. The filter is $1 to $6, $9 the job that they follow, if any.
+WHERE {wanted dead letters}
   AND ($9 IS NULL OR j.seq < (SELECT p.seq FROM jobs AS p WHERE p.id = $9))
-  AND ($6 IS NULL OR EXISTS (SELECT 1 FROM job_tags AS t WHERE t.job_seq = j.seq AND t.tag = $6))
 ORDER BY j.seq DESC
 LIMIT $7 OFFSET $8

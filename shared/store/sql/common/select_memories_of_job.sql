@@ -23,7 +23,7 @@ picked AS (
            (SELECT max(l.last_message) FROM journal AS l
             WHERE l.stream = r.engagement_seq AND l.job_seq = r.job_seq AND l.turn = r.ended AND l.messages > 0) AS last_message
     FROM newest AS r)
-SELECT r.job_seq, r.began, r.ended, o.id AS engagement_id, CAST(p.part AS BIGINT) AS part, {columns of messages}, CAST(NULL AS BIGINT) AS until
+SELECT r.job_seq, r.began, r.ended, o.id AS engagement_id, CAST(p.part AS BIGINT) AS part, {columns of messages}
 FROM newest AS r
 JOIN engagements AS o ON o.seq = r.engagement_seq
 JOIN picked AS p ON p.job_seq = r.job_seq

@@ -5,6 +5,7 @@ use crate::stores::on_stores;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
+use turnstone_tests::journal::MESSAGES;
 use turnstone_tests::{Backend, Fleet, Reply};
 
 on_stores!(
@@ -51,8 +52,15 @@ async fn a_merged_branch_follows_its_strategy(backend: Backend) {
     for (strategy, said) in [("ours", &a), ("theirs", &b), ("union", &union)] {
         // By name and by id.
         let body = json!({"branch_a": "a", "branch_b": branches[1], "strategy": strategy});
+        let before = fleet.number(MESSAGES).await;
         let merged = granted(&fleet, &id, "merge", body).await;
         assert_eq!(merged["conflicts"], json!([{"turn": 2}]), "{merged}");
+        let copied = fleet.number(MESSAGES).await - before;
+        assert_eq!(
+            copied,
+            i64::from(strategy == "union"),
+            "{strategy}: only a turn with another number is copied"
+        );
         assert_eq!(&turns(&fleet, merged["merged_id"].as_str().unwrap()).await, said, "{strategy}");
         assert_eq!(fleet.job(merged["job_id"].as_str().unwrap()).await["state"], "available");
     }

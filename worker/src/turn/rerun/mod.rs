@@ -24,7 +24,6 @@ use turnstone_domain::agent::Identity;
 use turnstone_domain::budget::{Budget, OnExceed};
 use turnstone_domain::checkpoint::{EmitBody, InferBody, InitBody};
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::event::{Event, EventBody};
 use turnstone_domain::fork::{self, ForkChanges, ForkPoint, Origin, RecordedCall, RecordedCheck};
 use turnstone_domain::ids::IdForm;
 use turnstone_domain::memory::BEFORE;
@@ -232,13 +231,7 @@ impl Run<'_> {
         ran.map_err(|stop| Difference::of(number, Some(phase), &format!("it stops: {}", why(&stop))))?;
         self.report.phases += 1;
         let left = self.world.left(number, phase);
-        compare::checkpoints_differ(recorded, left.as_ref(), self.inherited(number))
-    }
-
-    /// Returns true if this engagement was forked from another one that began the turn.
-    fn inherited(&self, turn: i64) -> bool {
-        let forked = self.record.events.iter().find(|event| event.name == EventName::EngagementForked);
-        matches!(forked.and_then(Event::body), Some(EventBody::EngagementForked(fork)) if turn <= fork.at_turn)
+        compare::checkpoints_differ(recorded, left.as_ref(), self.record.is_inherited(number))
     }
 
     /// Returns the position after a complete turn, when the record has the same verdict.

@@ -64,8 +64,6 @@ impl Table {
         // The values of these rows are sealed for the run's id, which is that of its engagement.
         let run = "(SELECT e.id FROM engagements AS e WHERE e.seq = run_events.engagement_seq) AS run_id";
         names.extend((self.name == "run_events").then_some(run));
-        // Messages of a journal are read up to one.
-        names.extend((self.name == "journal").then_some("CAST(NULL AS BIGINT) AS until"));
         let (names, limit) = (names.join(", "), if after { self.key.len() + 1 } else { 1 });
         let marks: Vec<String> = (1..=self.key.len()).map(|at| format!("${at}")).collect();
         let later = if after { format!(" WHERE ({key}) > ({})", marks.join(", ")) } else { String::new() };

@@ -163,11 +163,10 @@ pub(in super::super) fn events(row: &impl Fields) -> Result<Vec<JournalEvent>, I
     Ok(found)
 }
 
-/// The messages of a row, in order, up to the one with the number `until`, if the row names one.
+/// The messages of a row, in order.
 pub(in super::super) fn messages(row: &impl Fields) -> Result<Vec<StoredMessage>, Inconsistency> {
     let (turn, row_at) = (get(row, "turn")?, get(row, "at")?);
     let (last, count): (i64, i64) = (get(row, "last_message")?, get(row, "messages")?);
-    let until = get::<Option<i64>>(row, "until")?.unwrap_or(i64::MAX);
     let said: Vec<Said<Message>> = list(row, "said")?;
     let numbered = (last - count + 1..=last).zip(said);
     let stored = numbered.map(|(seq, Said { message, at })| StoredMessage {
@@ -176,5 +175,5 @@ pub(in super::super) fn messages(row: &impl Fields) -> Result<Vec<StoredMessage>
         message,
         created_at: at.map_or(row_at, Timestamp),
     });
-    Ok(stored.take_while(|stored| stored.seq <= until).collect())
+    Ok(stored.collect())
 }

@@ -4,7 +4,7 @@ use super::super::rows::{self, JobRow, NewScope, ScopeVersion, StateKey};
 use super::super::session::{Arg, Args, Session};
 use super::super::statement::{Writes, as_json, read, read_by};
 use super::super::unit::Unit;
-use super::control::copy::{Past, copy_record};
+use super::past::{self, Turns};
 use super::push;
 use crate::ImportRefusal;
 use crate::{StoreError, sql};
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use turnstone_domain::budget::OnExceed;
 use turnstone_domain::feed::IMPORTED;
-use turnstone_domain::record::{EngagementRecord, NewIds};
+use turnstone_domain::record::{EngagementRecord, NewIds, add_new_id};
 use turnstone_domain::review::{NewReview, ReviewState};
 use turnstone_domain::session_state::Scope;
 use turnstone_domain::tool_call::ToolCall;
@@ -33,15 +33,8 @@ pub(in super::super) async fn apply(
     let mut job = record.job.clone();
     let Terms { tenant, parent_results, tags, .. } = job.terms;
     job.terms = Terms { tenant, parent_results, tags, ..Terms::default() };
-    let mut pushing = Unit::default();
-    let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)], None).await?;
-    pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let keys = vec![job.id.clone()];
-    let rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
-    unit.take_in(session, rows).await?;
-    let Some(seq) = unit.seq_of(&job.id) else { return Ok(Ok(())) };
-    let into = Past { job_seq: seq, engagement_seq: seq };
-    copy_record(session, record, into).await?;
+    let seq = push::one(session, unit, &job).await?;
+    taken_over(record).write(session, seq).await?;
     let turns = record.checkpoints.iter().filter(|done| done.phase.next().is_none()).map(|done| done.turn);
     let messages = i64::try_from(record.messages.len()).unwrap_or(i64::MAX);
     unit.took_over(seq, turns.max().unwrap_or(0), messages);
@@ -88,6 +81,18 @@ async fn known(session: &mut Session, record: &EngagementRecord) -> Result<Optio
     Ok((!found.is_empty()).then(|| format!("job {}", record.job.id)))
 }
 
+/// Returns the turns of a record, without the cost of those that it shares: the engagement that it comes from paid for
+/// them. The budget of a branch counts their tokens.
+fn taken_over(record: &EngagementRecord) -> Turns {
+    let (until, is_fork) = (record.shared_until(), record.forked_at().is_some());
+    let done = record.checkpoints.iter().cloned().map(|done| match (done.turn < until, is_fork) {
+        (true, true) => past::unpaid(done),
+        (true, false) => past::costless(done),
+        (false, _) => done,
+    });
+    Turns { messages: record.messages.clone(), calls: record.calls.clone(), checkpoints: done.collect() }
+}
+
 /// Returns the record with new ids where others here have, or may get, the same ones. These are calls that it
 /// shares with the engagement that it was forked from, and the decisions about them.
 async fn unique<'r>(
@@ -97,16 +102,14 @@ async fn unique<'r>(
 ) -> Result<Cow<'r, EngagementRecord>, StoreError> {
     let keys = record.calls.iter().map(|call| call.call_id.0.clone()).collect();
     let text = &sql::SELECT_KNOWN_TOOL_CALLS;
-    let known = read_by(session, "look for calls", text, keys, |row| rows::get::<String>(row, "call_id"));
+    let known = read_by(session, "look for calls", text, keys, |row| rows::get::<CallId>(row, "call_id"));
     let known = known.await?;
-    let shared = record.shared_calls().map(CallId::as_str);
-    let taken = known.iter().map(String::as_str).chain(shared).map(|id| ToolCall::parted_id(id).0);
-    let mut new: NewIds = taken.map(|id| (id.to_owned(), ids.next())).collect();
+    let mut new = NewIds::new();
+    known.iter().chain(record.shared_calls()).for_each(|id| add_new_id(&mut new, id, ids));
     // Notes stay beside their calls.
     for call in record.calls.iter().filter(|call| call.is_note()) {
-        let (of, note) = ToolCall::parted_id(call.call_id.as_str());
-        if let Some(id) = new.get(of).map(|of| format!("{of}{note}")) {
-            new.insert(call.call_id.0.clone(), id);
+        if new.contains_key(ToolCall::parted_id(call.call_id.as_str()).0) {
+            add_new_id(&mut new, &call.call_id, ids);
         }
     }
     let (mut seen, mut reviews) = (HashSet::new(), BTreeMap::new());

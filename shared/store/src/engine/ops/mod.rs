@@ -21,6 +21,7 @@ pub(super) mod keys;
 pub(super) mod leader;
 pub(super) mod leases;
 pub(super) mod operate;
+mod past;
 pub(super) mod prune;
 pub(super) mod push;
 pub(super) mod queues;

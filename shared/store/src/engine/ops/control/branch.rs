@@ -1,49 +1,35 @@
 //! A branch: a new job, with an engagement of its own, that takes over turns of others.
 
-use super::super::push;
+use super::super::past::{self, Segment, Twin};
 use super::Done;
-use super::copy::{self, Past, Segment};
 use super::hold;
 use crate::control::{Branch, Refusal};
-use crate::engine::limit_name;
-use crate::engine::rows::{self, BranchRow, JobRow};
+use crate::engine::rows::{self, BranchRow};
 use crate::engine::session::Session;
-use crate::engine::statement::{Writes, read, read_by};
+use crate::engine::statement::{Writes, as_json, read};
 use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, sql};
-use std::collections::BTreeMap;
-use turnstone_domain::engagement::NewEngagement;
-use turnstone_domain::principal::SUBMITTED_BY;
-use turnstone_domain::terms::RateLimit;
-use turnstone_domain::turn_write::Position;
-use turnstone_domain::{AgentDefinition, EngagementId, Ids, JobId, NewJob, Terms, Timestamp, digest};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use turnstone_domain::message::Message;
+use turnstone_domain::{CallId, Ids, JobId, digest};
 
 /// A branch that is to be made.
-pub(in super::super) struct Wanted<'a> {
-    /// The job whose envelope, agent and limits it has.
-    pub like: i64,
+pub(super) struct Wanted<'a> {
+    /// Its job.
+    pub twin: Twin<'a>,
     /// The job that all branches come from.
     pub root: i64,
     /// The name of the branch.
     pub name: Option<&'a str>,
-    /// The turns that it takes over.
-    pub segments: Vec<Segment>,
-    /// Its first turn of its own.
-    pub at_turn: i64,
-    /// Its position, when it is known; otherwise it is computed from the turns that it takes over.
-    pub position: Option<Position>,
+    /// The first turn of the other job that it does not read.
+    pub until: i64,
+    /// The turns that are copied behind those that it reads.
+    pub behind: Option<Segment>,
     /// The digests of the turns that it takes over, by turn.
     pub contents: Vec<String>,
     /// True when its job is paused.
     pub held: bool,
-    /// The id of its job.
-    pub job: &'a JobId,
-    /// The id of its engagement.
-    pub engagement: &'a EngagementId,
-    /// The identity of the principal that submits it; without one, it is that of the other job.
-    pub by: Option<&'a str>,
-    /// Now.
-    pub at: Timestamp,
 }
 
 /// The job that a job comes from first: itself, unless it is a branch.
@@ -64,12 +50,6 @@ pub(super) async fn named(session: &mut Session, root: i64, name: &str) -> Resul
     Ok(found.await?.into_iter().next())
 }
 
-/// The engagement of a job that was taken in.
-pub(super) fn past(unit: &Unit, seq: i64) -> Option<Past> {
-    let engagement_seq = unit.engagement_of(seq)?.seq;
-    Some(Past { job_seq: seq, engagement_seq })
-}
-
 /// Makes a branch, in this transaction.
 pub(super) async fn make(
     session: &mut Session,
@@ -77,131 +57,95 @@ pub(super) async fn make(
     wanted: Wanted<'_>,
     ids: &dyn Ids,
 ) -> Done<Branch> {
+    let Wanted { twin, root, until, held, .. } = wanted;
     if let Some(name) = wanted.name
-        && named(session, wanted.root, name).await?.is_some()
+        && named(session, root, name).await?.is_some()
     {
         return Ok(Err(Refusal::NameTaken(name.to_owned())));
     }
-    let (job, content) = like(session, unit, &wanted).await?;
-    let mut pushing = Unit::default();
-    let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)], None).await?;
-    pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
-    unit.rings.append(&mut pushing.rings);
-    unit.ended.append(&mut pushing.ended);
-    unit.tree_ends.append(&mut pushing.tree_ends);
-    let keys = vec![job.id.clone()];
-    let rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
-    unit.take_in(session, rows).await?;
-    let Some(seq) = unit.seq_of(&job.id) else { return Ok(Err(Refusal::NoJob)) };
-    if wanted.held {
+    let job = twin.job(session, unit).await?;
+    let mut begins = BTreeMap::from([
+        ("type", job.job_type.clone()),
+        ("args", digest::of_text(&as_json(&job.envelope.args)?)),
+    ]);
+    if let Some(row) = unit.engagement_of(twin.like) {
+        begins.insert("agent", row.digest.clone());
+    }
+    let content = digest::of_json(&json!({"job": begins, "turns": wanted.contents}));
+    let (seq, mut sums) = twin.share(session, unit, &job, until).await?;
+    if held {
         hold(session, unit, seq, true).await?;
     }
-    take_over(session, unit, seq, &wanted, ids).await?;
-    let id = if job.engagement.is_some() { wanted.engagement.as_str() } else { job.id.as_str() };
+    let mut at_turn = until;
+    if let Some(segment) = wanted.behind {
+        past::append(session, segment, (seq, until), &mut sums, ids).await?;
+        at_turn += segment.until - segment.from;
+    }
+    let mut id = job.id.to_string();
+    if job.engagement.is_some() {
+        id = twin.engagement.to_string();
+        // What branches were merged from may have cost more together than one of them may.
+        let spent = unit.budget_of(seq).limit.map_or(sums.tokens, |limit| sums.tokens.min(limit));
+        unit.move_budget(seq, spent, 0);
+        unit.took_over(seq, at_turn - 1, sums.messages);
+        let position = twin.position(session, unit, at_turn).await?;
+        let job = unit.change_job(seq)?;
+        job.tokens_used = spent;
+        job.position = Some(position);
+    }
     let mut writes = Writes::default();
     let row = BranchRow {
         job_seq: seq,
-        id: id.to_owned(),
+        id: id.clone(),
         name: wanted.name.map(str::to_owned),
-        root_seq: wanted.root,
-        parent_seq: wanted.like,
-        at_turn: wanted.at_turn,
-        created_at: wanted.at,
+        root_seq: root,
+        parent_seq: twin.like,
+        at_turn,
+        created_at: twin.at,
     };
     writes.insert("remember a branch", vec![row]);
     writes.run(session).await?;
     unit.rings.push(Ring::Available);
-    let (id, held, at_turn) = (id.to_owned(), wanted.held, wanted.at_turn);
     Ok(Ok(Branch { id, job: job.id, content, at_turn, held }))
 }
 
-/// Copies the turns, and moves the new job behind them.
-async fn take_over(
+/// Returns the content of each turn of an engagement: a digest without ids and times, so that equal turns of two branches
+/// are equal. Empty for a plain job.
+pub(super) async fn contents(
     session: &mut Session,
-    unit: &mut Unit,
     seq: i64,
-    wanted: &Wanted<'_>,
-    ids: &dyn Ids,
-) -> Result<(), StoreError> {
-    let Some(into) = past(unit, seq) else { return Ok(()) };
-    let copied = copy::copy(session, &wanted.segments, into, ids).await?;
-    // What branches were merged from may have cost more together than one of them may.
-    let spent = unit.budget_of(seq).limit.map_or(copied.tokens, |limit| copied.tokens.min(limit));
-    unit.move_budget(seq, spent, 0);
-    unit.took_over(seq, wanted.at_turn - 1, copied.messages);
-    let model_used = unit.job(wanted.like).and_then(|job| job.position.as_ref()?.model_used.clone());
-    let worked_out =
-        Position { turn: wanted.at_turn, tool_turns: copied.tool_turns, model_used, ..Position::default() };
-    let job = unit.change_job(seq)?;
-    job.tokens_used = spent;
-    job.position = Some(wanted.position.clone().unwrap_or(worked_out));
-    Ok(())
-}
-
-/// The new job, as it would be enqueued, and the digest of what it begins with.
-pub(in super::super) async fn like(
-    session: &mut Session,
-    unit: &Unit,
-    wanted: &Wanted<'_>,
-) -> Result<(NewJob, String), StoreError> {
-    let missing = |column| StoreError::Inconsistent {
-        table: "jobs",
-        column,
-        row: wanted.like.to_string(),
-        message: "the row that it points to is missing".to_owned(),
-    };
-    let keys = vec![wanted.like];
-    let mut sent =
-        read_by(session, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, keys, rows::envelope).await?;
-    let (_, retry, mut envelope) = sent.pop().ok_or_else(|| missing("seq"))?;
-    let job = unit.job(wanted.like).ok_or_else(|| missing("seq"))?;
-    let mut content = BTreeMap::from([("type", job.job_type.clone()), ("args", digest_of(&envelope)?)]);
-    let engagement = match unit.engagement_of(wanted.like) {
-        Some(row) => {
-            let values = [row.digest.as_str().into()];
-            let text = &sql::SELECT_DEFINITION_BY_DIGEST;
-            let mut found: Vec<AgentDefinition> =
-                read(session, "read an agent definition", text, &values, |row| rows::json(row, "definition"))
-                    .await?;
-            content.insert("agent", row.digest.clone());
-            let agent = found.pop().ok_or_else(|| missing("engagement_seq"))?;
-            let user = row.engagement.user.clone();
-            Some(NewEngagement { id: wanted.engagement.clone(), agent, user, depth: 0 })
+    until: i64,
+) -> Result<BTreeMap<i64, String>, StoreError> {
+    let (mut after, mut turns) = (0, BTreeMap::new());
+    let mut calls: HashMap<CallId, usize> = HashMap::new();
+    loop {
+        let page = past::messages(session, seq, (0, until), after).await?;
+        let Some(last) = page.last() else { return Ok(turns) };
+        after = last.seq;
+        for stored in page {
+            let said = canonical(&stored.message, &mut calls);
+            let turn: &mut String = turns.entry(stored.turn).or_default();
+            *turn = digest::of_text(&format!("{turn}{}", digest::of_json(&said)));
         }
-        None => None,
-    };
-    let content = serde_json::json!({"job": content, "turns": wanted.contents});
-    if let Some(by) = wanted.by.filter(|_| engagement.is_some()) {
-        envelope.meta.insert(SUBMITTED_BY, by);
     }
-    let new = NewJob {
-        id: wanted.job.clone(),
-        job_type: job.job_type.clone(),
-        queue: job.queue.clone(),
-        priority: job.priority,
-        run_at: wanted.at,
-        expires_at: job.expires_at.filter(|at| *at > wanted.at),
-        timeout_ms: job.timeout_ms,
-        retry,
-        envelope,
-        engagement,
-        terms: Terms {
-            tenant: job.tenant.clone(),
-            visibility_ms: job.visibility_ms,
-            // It uses what the other one uses, so it waits for the same limit. It is like the other one on purpose, so
-            // it need not be unique.
-            rate_limit: job.limit_key.as_deref().map(|stored| RateLimit {
-                key: Some(limit_name::parted(stored).1.to_owned()),
-                ..RateLimit::default()
-            }),
-            runtime_tags: job.runtime_tags.clone(),
-            ..Terms::default()
-        },
-        created_at: wanted.at,
-    };
-    Ok((new, digest::of_json(&content)))
 }
 
-fn digest_of(envelope: &turnstone_domain::job::Envelope) -> Result<String, StoreError> {
-    Ok(digest::of_text(&crate::engine::statement::as_json(&envelope.args)?))
+/// A message without ids: calls are numbered in the order in which they were asked for.
+fn canonical(message: &Message, calls: &mut HashMap<CallId, usize>) -> Value {
+    let mut number = |id: &CallId| {
+        let next = calls.len();
+        *calls.entry(id.clone()).or_insert(next)
+    };
+    let requested: Vec<Value> = message
+        .tool_calls
+        .iter()
+        .map(|call| json!({"call": number(&call.call_id), "name": call.name, "arguments": call.arguments}))
+        .collect();
+    let answers = message.call_id.as_ref().map(number);
+    let mut said =
+        json!({"role": message.role, "content": message.content, "tool_calls": requested, "call": answers});
+    if !message.parts.is_empty() {
+        said["parts"] = json!(message.parts);
+    }
+    said
 }

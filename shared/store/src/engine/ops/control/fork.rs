@@ -1,14 +1,13 @@
 //! Fork: a new job continues from a turn of this one, with everything before it.
 
+use super::super::past::Twin;
 use super::branch::{self, Wanted};
-use super::copy::{self, Segment};
 use super::{Done, find};
 use crate::control::{Branch, Fork, Refusal, Target};
 use crate::engine::session::Session;
 use crate::engine::unit::Unit;
 use turnstone_domain::Ids;
 use turnstone_domain::event::{Branched, EventBody};
-use turnstone_domain::memory::BEFORE;
 
 pub(in crate::engine) async fn apply(
     session: &mut Session,
@@ -21,36 +20,31 @@ pub(in crate::engine) async fn apply(
         Ok(seq) => seq,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    if unit.engagement_of(seq).is_some_and(|row| row.inputs > 1) {
+    let engagement = unit.engagement_of(seq);
+    if engagement.is_some_and(|row| row.inputs > 1) {
         return Ok(Err(Refusal::SeveralInputs));
     }
-    let stands = unit.job(seq).and_then(|job| job.position.clone());
-    let newest = stands.as_ref().map_or(1, |position| position.turn);
-    let at_turn = fork.at_turn.unwrap_or(newest).max(1);
-    if at_turn > newest {
+    // The effects of a plain job are not on record, so its copy does not run until an operator resumes it.
+    let held = engagement.is_none();
+    let newest = unit.job(seq).and_then(|job| job.position.as_ref()).map_or(1, |position| position.turn);
+    let until = fork.at_turn.unwrap_or(newest).max(1);
+    if until > newest {
         return Ok(Err(Refusal::NoTurn { newest }));
     }
-    let past = branch::past(unit, seq);
-    let contents = match past {
-        Some(past) => copy::contents(session, past, at_turn).await?.into_values().collect(),
-        None => Vec::new(),
-    };
-    let segments =
-        past.map(|past| Segment { past, from: BEFORE, until: at_turn, shift: 0 }).into_iter().collect();
     let wanted = Wanted {
-        like: seq,
+        twin: Twin {
+            like: seq,
+            job: &fork.job,
+            engagement: &fork.engagement,
+            by: target.by.as_deref(),
+            at: target.at,
+        },
         root: branch::root(session, seq).await?,
         name: fork.name.as_deref(),
-        segments,
-        at_turn,
-        position: stands.filter(|position| position.turn == at_turn),
-        contents,
-        // The effects of a plain job are not on record, so its copy does not run until an operator resumes it.
-        held: past.is_none(),
-        job: &fork.job,
-        engagement: &fork.engagement,
-        by: target.by.as_deref(),
-        at: target.at,
+        until,
+        behind: None,
+        contents: branch::contents(session, seq, until).await?.into_values().collect(),
+        held,
     };
     let made = match branch::make(session, unit, wanted, ids).await? {
         Ok(made) => made,

@@ -1,7 +1,7 @@
 //! Merge: two branches of one root become a new one.
 
+use super::super::past::{Segment, Twin};
 use super::branch::{self, Wanted};
-use super::copy::{self, Past, Segment};
 use super::{Done, find};
 use crate::control::{Merge, Merged, Refusal, Strategy, Target};
 use crate::engine::rows;
@@ -12,12 +12,10 @@ use crate::{StoreError, sql};
 use std::collections::BTreeMap;
 use turnstone_domain::Ids;
 use turnstone_domain::event::{EventBody, Joined};
-use turnstone_domain::memory::BEFORE;
 
 /// One of the two branches of a merge.
 struct MergeSide {
     seq: i64,
-    past: Option<Past>,
     /// Its complete turns.
     turns: i64,
     /// The content of each turn.
@@ -49,33 +47,30 @@ pub(in crate::engine) async fn apply(
     let parted = parted.unwrap_or(last + 1);
     let conflicts: Vec<i64> =
         (parted..=last).filter(|turn| ours.contents.get(turn) != theirs.contents.get(turn)).collect();
-    let (like, parts) = match merge.strategy {
-        Strategy::Ours => (ours.seq, vec![(&ours, 1)]),
-        Strategy::Theirs => (theirs.seq, vec![(&theirs, 1)]),
-        Strategy::Union => (ours.seq, vec![(&ours, 1), (&theirs, parted)]),
+    let (first, behind) = match merge.strategy {
+        Strategy::Ours => (&ours, None),
+        Strategy::Theirs => (&theirs, None),
+        Strategy::Union => (&ours, Some(parted)),
     };
-    let (mut turn, mut segments, mut contents) = (1, Vec::new(), Vec::new());
-    for (side, from) in parts {
-        let until = side.turns + 1;
-        // What was recalled when the engagement began is the first one's alone.
-        let (first, shift) = (if segments.is_empty() { BEFORE } else { from }, turn - from);
-        segments.extend(side.past.map(|past| Segment { past, from: first, until, shift }));
-        contents.extend(side.contents.range(from..).map(|(_, content)| content.clone()));
-        turn += until - from;
-    }
+    let mut contents: Vec<String> = first.contents.range(1..).map(|(_, content)| content.clone()).collect();
+    let behind = behind.map(|from| {
+        contents.extend(theirs.contents.range(from..).map(|(_, content)| content.clone()));
+        Segment { seq: theirs.seq, from, until: theirs.turns + 1 }
+    });
     let wanted = Wanted {
-        like,
+        twin: Twin {
+            like: first.seq,
+            job: &merge.job,
+            engagement: &merge.engagement,
+            by: target.by.as_deref(),
+            at: target.at,
+        },
         root,
         name: None,
-        segments,
-        at_turn: turn,
-        position: None,
+        until: first.turns + 1,
+        behind,
         contents,
         held: true,
-        job: &merge.job,
-        engagement: &merge.engagement,
-        by: target.by.as_deref(),
-        at: target.at,
     };
     let made = match branch::make(session, unit, wanted, ids).await? {
         Ok(made) => made,
@@ -114,13 +109,9 @@ async fn side(
     if unit.engagement_of(seq).is_some_and(|row| row.inputs > 1) {
         return Ok(Err(Refusal::SeveralInputs));
     }
-    let past = branch::past(unit, seq);
     let turns = unit.engagement_of(seq).map_or(0, |row| row.engagement.turns);
-    let contents = match past {
-        Some(past) => copy::contents(session, past, turns + 1).await?,
-        None => BTreeMap::new(),
-    };
-    Ok(Ok(MergeSide { seq, past, turns, contents }))
+    let contents = branch::contents(session, seq, turns + 1).await?;
+    Ok(Ok(MergeSide { seq, turns, contents }))
 }
 
 async fn known(session: &mut Session, id: &str) -> Result<bool, StoreError> {

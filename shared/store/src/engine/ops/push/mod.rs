@@ -66,6 +66,25 @@ pub(in super::super) struct DelegationPlace {
 /// The answers to several pushes, in their order.
 type Answers = Vec<Result<Vec<Pushed>, StoreError>>;
 
+/// Enqueues one job and takes it in; returns its number.
+pub(in super::super) async fn one(
+    session: &mut Session,
+    unit: &mut Unit,
+    job: &NewJob,
+) -> Result<i64, StoreError> {
+    let mut own = Unit::default();
+    let pushed = apply(session, &mut own, &[std::slice::from_ref(job)], None).await?;
+    pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
+    unit.absorb(own);
+    let seq = unit.read_job(session, &job.id, None).await?;
+    seq.ok_or_else(|| StoreError::Inconsistent {
+        table: "jobs",
+        column: "id",
+        row: job.id.to_string(),
+        message: "the row that was just written is missing".to_owned(),
+    })
+}
+
 /// Applies all pushes without reading anything first, if none of them needs more than the statement that writes them: see
 /// [`Look::spared`].
 ///

@@ -7,9 +7,9 @@ mod decide;
 mod overdue;
 mod unreadable;
 
-use super::super::rows::{self, DecisionRow, JobRow, ReviewStep, get};
+use super::super::rows::{self, DecisionRow, ReviewStep, get};
 use super::super::session::{Arg, Args, Session};
-use super::super::statement::{as_json, execute, read, read_by};
+use super::super::statement::{as_json, execute, read};
 use super::super::unit::Unit;
 use crate::{Ring, StoreError, damage, sql};
 use turnstone_domain::event::{EventBody, OpenedReview, Reason};
@@ -60,14 +60,6 @@ async fn find(
     Ok(found.await?.pop())
 }
 
-/// Holds a job; `None` when there is none any more.
-async fn hold(session: &mut Session, unit: &mut Unit, job: &JobId) -> Result<Option<i64>, StoreError> {
-    let keys = vec![job.clone()];
-    let jobs = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
-    unit.take_in(session, jobs).await?;
-    Ok(unit.seq_of(job))
-}
-
 /// Reads a review together with its job, which is held. The inner error is a review that cannot be read: its reviews are
 /// closed, and a worker receives its job, which it cannot read.
 async fn hold_with_job(
@@ -77,7 +69,7 @@ async fn hold_with_job(
     now: Timestamp,
 ) -> Result<Option<(i64, Result<Review, StoreError>)>, StoreError> {
     let Some((job, _)) = find(session, id).await? else { return Ok(None) };
-    let Some(seq) = hold(session, unit, &job).await? else { return Ok(None) };
+    let Some(seq) = unit.read_job(session, &job, None).await? else { return Ok(None) };
     let Some((_, review)) = find(session, id).await? else { return Ok(None) };
     if let Err(error) = &review {
         give_up(session, unit, seq, error, now).await?;
