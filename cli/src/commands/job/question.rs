@@ -18,19 +18,18 @@ impl Question {
     #[must_use]
     pub fn of(engagement: &State) -> Option<Self> {
         let awaiting = engagement.awaiting.as_ref()?;
-        Self::read(&engagement.engagement_id, awaiting.call_id.as_deref(), awaiting.request_keys.as_ref())
+        Self::read(&engagement.engagement_id, awaiting.call_id.as_deref()?, awaiting.request_keys.as_ref()?)
     }
 
     /// Returns the question of a call, with its keys as an event `input.requested` has them; `None` when there is none.
     #[must_use]
-    pub fn read(engagement: &str, call_id: Option<&str>, keys: Option<&Value>) -> Option<Self> {
-        let call_id = call_id?.to_owned();
-        let keys = keys?
+    pub fn read(engagement: &str, call_id: &str, keys: &Value) -> Option<Self> {
+        let keys = keys
             .as_object()?
             .iter()
             .map(|(key, requested)| (text::line(key), text::line(&plain(requested))))
             .collect();
-        Some(Self { engagement: engagement.to_owned(), call_id, keys })
+        Some(Self { engagement: engagement.to_owned(), call_id: call_id.to_owned(), keys })
     }
 
     /// Returns the question, on one line. The key of the only question is left out.
@@ -61,7 +60,7 @@ impl Question {
     /// Returns the command that answers it, ready for a POSIX shell once each `VALUE` is replaced.
     #[must_use]
     pub fn command(&self) -> String {
-        let call = quoted(&text::line(&self.call_id));
+        let call = text::quoted(&text::line(&self.call_id));
         let mut command =
             format!("turnstone engagement answer {} --call {call}", text::line(&self.engagement));
         if self.keys.iter().any(|(key, _)| key.starts_with('-')) {
@@ -69,19 +68,10 @@ impl Question {
         }
         for (key, _) in &self.keys {
             command.push(' ');
-            command.push_str(&quoted(&format!("{key}=VALUE")));
+            command.push_str(&text::quoted(&format!("{key}=VALUE")));
         }
         command
     }
-}
-
-/// Returns the word as a shell reads it: the model chose it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:=/@+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -90,7 +80,7 @@ mod tests {
     use serde_json::json;
 
     fn question(keys: Value) -> Question {
-        Question::read("e", Some("c"), Some(&keys)).unwrap()
+        Question::read("e", "c", &keys).unwrap()
     }
 
     #[test]
@@ -101,7 +91,7 @@ mod tests {
         let two = question(json!({"city": "Where to?", "day": "When?"}));
         assert_eq!(two.asked(), "city: Where to?; day: When?");
         assert_eq!(two.command(), "turnstone engagement answer e --call c city=VALUE day=VALUE");
-        assert_eq!(Question::read("e", Some("c"), None), None);
+        assert_eq!(Question::read("e", "c", &json!(null)), None);
     }
 
     #[test]
