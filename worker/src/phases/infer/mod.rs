@@ -65,11 +65,11 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
             let failed = NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() };
             planned_node(bodies, outbox, failed)
         }
-        answered => keep(past, bodies, outbox, flow, answered?, wanted).await,
+        answered => Box::pin(keep(past, bodies, outbox, flow, answered?, wanted)).await,
     }
 }
 
-/// Builds the request. Apart from [`run`], as is [`keep`], so that a turn does not hold room for it while its model thinks.
+/// Builds the request. Apart from [`run`], so that a turn does not hold room for its variables while its model thinks.
 async fn prepare(
     past: &mut TurnHistory,
     bodies: &mut Bodies,
