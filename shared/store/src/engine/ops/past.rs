@@ -1,5 +1,5 @@
 //! The past that a new engagement takes over. It reads complete turns where they are, through `inheritances`. Copied are
-//! only turns that another number follows, the first phases of a turn that the new engagement ends itself, and a record.
+//! only the first phases of a turn that it ends itself, turns that get another number, and an imported record.
 
 use super::push;
 use crate::engine::journal::{self, Journal};
