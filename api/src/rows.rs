@@ -7,7 +7,7 @@ use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::review::{self, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{self, Handled, ToolOutcome, Tried};
 use turnstone_domain::{Timestamp, guardrail_check};
-use turnstone_ojs::{CloudEvent, Open};
+use turnstone_ojs::{CloudEvent, OpenValue};
 use utoipa::ToSchema;
 
 /// Something that happened.
@@ -204,7 +204,7 @@ pub struct Review {
     call_id: String,
     /// input, output, `unknown_outcome`, escalation or confirmation.
     #[schema(value_type = String)]
-    pub kind: Open<ReviewKind>,
+    pub kind: OpenValue<ReviewKind>,
     /// The user, group or agent that answers.
     pub reviewer: String,
     /// The reviewer's view.

@@ -7,7 +7,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::JobState;
 use turnstone_domain::engagement::User;
-use turnstone_ojs::Open;
+use turnstone_ojs::OpenValue;
 use turnstone_store::{self as store, EngagementFilter};
 use utoipa::ToSchema;
 
@@ -29,7 +29,7 @@ pub struct ListedEngagement {
     pub job_id: String,
     /// The state of this job.
     #[schema(value_type = String, example = "completed")]
-    pub job_state: Open<JobState>,
+    pub job_state: OpenValue<JobState>,
 }
 
 /// Engagements, newest first.

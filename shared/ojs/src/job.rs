@@ -1,6 +1,6 @@
 //! A job as clients read it (OJS core §3, OJS HTTP binding §5.2).
 
-use crate::{Open, SPEC_VERSION, when};
+use crate::{OpenValue, SPEC_VERSION, when};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -74,7 +74,7 @@ pub struct JobBody {
     pub queue: String,
     /// scheduled, available, pending, active, completed, retryable, cancelled or discarded.
     #[schema(value_type = String)]
-    pub state: Open<JobState>,
+    pub state: OpenValue<JobState>,
     /// The arguments, as they were sent.
     #[schema(value_type = Vec<Value>)]
     pub args: RawJson,
@@ -94,7 +94,7 @@ pub struct JobBody {
     /// The retry policy with its defaults, if one was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Map<String, Value>>)]
-    pub retry: Option<Open<RetryPolicy>>,
+    pub retry: Option<OpenValue<RetryPolicy>>,
     /// The option of this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]

@@ -52,7 +52,7 @@ pub use fields::Fields;
 pub use job::{FailureRecord, JobBody, JobCheckpoint, JobReply, accepted};
 pub use meant::{did_you_mean, meant};
 pub use names::{check_job_type, check_queue_name, schema_version, schema_version_of};
-pub use open::Open;
+pub use open::OpenValue;
 pub use options::{LimitRequest, read_limit};
 pub use ossa_event::{Form, OssaEvent, form, names_matching};
 pub use overrides::{RetryRequest, overrides};

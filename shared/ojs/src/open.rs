@@ -8,14 +8,14 @@ use std::fmt;
 /// reader keeps it as it came.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Open<T> {
+pub enum OpenValue<T> {
     /// A value that this version knows.
     Known(T),
     /// Any other value.
     Unknown(Value),
 }
 
-impl<T: Copy> Open<T> {
+impl<T: Copy> OpenValue<T> {
     /// Returns the value; `None` for one that this version does not know.
     #[must_use]
     pub fn known(&self) -> Option<T> {
@@ -26,19 +26,19 @@ impl<T: Copy> Open<T> {
     }
 }
 
-impl<T> From<T> for Open<T> {
+impl<T> From<T> for OpenValue<T> {
     fn from(value: T) -> Self {
         Self::Known(value)
     }
 }
 
-impl<T: PartialEq> PartialEq<T> for Open<T> {
+impl<T: PartialEq> PartialEq<T> for OpenValue<T> {
     fn eq(&self, other: &T) -> bool {
         matches!(self, Self::Known(value) if value == other)
     }
 }
 
-impl<T: fmt::Display> fmt::Display for Open<T> {
+impl<T: fmt::Display> fmt::Display for OpenValue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Known(value) => value.fmt(f),

@@ -1,7 +1,7 @@
 //! Webhooks on the wire: requests for subscriptions, and the subscriptions and deliveries in responses (OJS webhooks).
 
 use crate::request::{between, optional, required};
-use crate::{Fields, OjsError, Open, read};
+use crate::{Fields, OjsError, OpenValue, read};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use turnstone_domain::address;
@@ -295,7 +295,7 @@ pub struct DeliveryBody {
     pub event: String,
     /// pending, delivered or failed.
     #[schema(value_type = String)]
-    pub state: Open<DeliveryState>,
+    pub state: OpenValue<DeliveryState>,
     /// How often it was posted.
     pub attempts: i64,
     /// The last HTTP status of the receiver.

@@ -7,7 +7,7 @@ use crate::request::Params;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::Timestamp;
-use turnstone_ojs::Open;
+use turnstone_ojs::OpenValue;
 use turnstone_store::{Directive, WorkerBeat, WorkerKind, WorkerState};
 use utoipa::ToSchema;
 
@@ -19,7 +19,7 @@ pub struct WorkerItem {
     pub state: String,
     /// own: it runs agent jobs; http: it runs plain jobs.
     #[schema(value_type = WorkerItemKind)]
-    pub kind: Open<WorkerItemKind>,
+    pub kind: OpenValue<WorkerItemKind>,
     /// Its directive.
     directive: Option<String>,
     /// `*` means all; workers over HTTP do not report them.
@@ -96,7 +96,7 @@ fn item(worker: &WorkerBeat, now: Timestamp) -> WorkerItem {
     WorkerItem {
         id: worker.name.clone(),
         state: state_of(worker, now).to_owned(),
-        kind: Open::Known(match worker.kind {
+        kind: OpenValue::Known(match worker.kind {
             WorkerKind::Own => WorkerItemKind::Own,
             WorkerKind::Http => WorkerItemKind::Http,
         }),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use turnstone_domain::JobState;
 use turnstone_domain::workflow::{StepRole, WorkflowKind, WorkflowState};
-use turnstone_ojs::{OjsError, Open};
+use turnstone_ojs::{OjsError, OpenValue};
 use turnstone_store::{Workflow, WorkflowStep};
 use utoipa::ToSchema;
 
@@ -72,7 +72,7 @@ pub struct StepBody {
     /// The state of its job, once it is enqueued.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub job_state: Option<Open<JobState>>,
+    pub job_state: Option<OpenValue<JobState>>,
     /// The steps it waits for, by their ids, or by their positions when they have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     depends_on: Option<Vec<String>>,
@@ -154,7 +154,7 @@ impl StepBody {
             job_id: step.job_id.0.clone(),
             job_type: step.job_type.clone(),
             state: step.state.as_str().to_owned(),
-            job_state: step.job_state.map(Open::from),
+            job_state: step.job_state.map(OpenValue::from),
             depends_on: member.then(|| step.needs.iter().map(name).collect()),
         }
     }

@@ -1,7 +1,7 @@
 //! The timeline of a job: one line per turn, or per event, with colours and a spinner on a terminal. Used by
 //! `dev --demo`, `job watch` and `engagement follow`.
 
-use super::turn_lines::{Line, TurnLines};
+use super::turn_lines::{TimelineRow, TurnLines};
 use super::wording::{self, Tone, Words};
 use crate::output::{Output, text};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -128,7 +128,7 @@ impl Timeline {
         self.started.get_or_insert(event.at);
         let lines = match &mut self.turns {
             Some(turns) => turns.add(event),
-            None => vec![Line { turn: event.turn, at: event.at, words }],
+            None => vec![TimelineRow { turn: event.turn, at: event.at, words }],
         };
         lines.iter().try_for_each(|line| self.print(line))?;
         self.show_running(running.as_deref(), event.turn);
@@ -136,7 +136,7 @@ impl Timeline {
     }
 
     /// Prints one line, below the headings if it is the first one.
-    fn print(&mut self, next: &Line) -> io::Result<()> {
+    fn print(&mut self, next: &TimelineRow) -> io::Result<()> {
         let columns = crate::output::columns(&self.output);
         let mut lines = String::new();
         if !std::mem::replace(&mut self.headed, true) {

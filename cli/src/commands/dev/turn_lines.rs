@@ -7,7 +7,7 @@ use turnstone_domain::{Phase, Timestamp};
 
 /// A line of the timeline.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Line {
+pub struct TimelineRow {
     /// The turn; 0 outside of turns.
     pub turn: i64,
     /// When it happened.
@@ -42,19 +42,19 @@ pub struct TurnLines {
 impl TurnLines {
     /// Takes an event in, and returns the lines that are complete: of the turn before, and of the event itself unless it is
     /// a part of a turn. Warnings inside of a turn have lines of their own.
-    pub fn add(&mut self, event: &SeenEvent) -> Vec<Line> {
+    pub fn add(&mut self, event: &SeenEvent) -> Vec<TimelineRow> {
         let mut lines = Vec::new();
         if event.turn == 0 || !self.gathers(event, &mut lines) {
             if event.turn == 0 || event.name.starts_with("job.") {
                 lines.extend(self.close());
             }
-            lines.push(Line { turn: event.turn, at: event.at, words: wording::of(event) });
+            lines.push(TimelineRow { turn: event.turn, at: event.at, words: wording::of(event) });
         }
         lines
     }
 
     /// Adds a routine event to its turn; returns false for any other event.
-    fn gathers(&mut self, event: &SeenEvent, lines: &mut Vec<Line>) -> bool {
+    fn gathers(&mut self, event: &SeenEvent, lines: &mut Vec<TimelineRow>) -> bool {
         use EventBody::{PhaseCompleted, ToolCalled, ToolCompleted};
         let Some(body @ (PhaseCompleted(_) | ToolCalled(_) | ToolCompleted(_))) = &event.body else {
             return false;
@@ -89,7 +89,7 @@ impl TurnLines {
     }
 
     /// Returns the line of the turn that is open, if it has anything to say.
-    fn close(&mut self) -> Option<Line> {
+    fn close(&mut self) -> Option<TimelineRow> {
         let open = self.open.take()?;
         let is_rest = open.answered.is_none() && open.calls.is_empty() && open.turn == self.printed;
         self.printed = open.turn;
@@ -115,7 +115,7 @@ impl OpenTurn {
         }
     }
 
-    fn line(self) -> Line {
+    fn line(self) -> TimelineRow {
         let calls = self.calls.iter().map(|(name, calls)| match calls {
             1 => name.clone(),
             calls => format!("{name} \u{d7}{calls}"),
@@ -136,7 +136,7 @@ impl OpenTurn {
             running: None,
             command: None,
         };
-        Line { turn: self.turn, at: self.at, words }
+        TimelineRow { turn: self.turn, at: self.at, words }
     }
 }
 

@@ -10,7 +10,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use std::process::ExitCode;
 use turnstone_domain::JobState;
-use turnstone_ojs::{JobBody, Open};
+use turnstone_ojs::{JobBody, OpenValue};
 
 const COLUMNS: &[Column<JobBody>] = &[
     column("ID", |job| plain(&job.id)),
@@ -81,8 +81,9 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
 
 /// Returns the reason of each job.
 async fn waiting(jobs: &[Received<JobBody>], client: &Client) -> Vec<Option<String>> {
-    let waits =
-        |job: &Received<JobBody>| matches!(job.state, Open::Known(JobState::Pending | JobState::Available));
+    let waits = |job: &Received<JobBody>| {
+        matches!(job.state, OpenValue::Known(JobState::Pending | JobState::Available))
+    };
     if !jobs.iter().any(waits) {
         return Vec::new();
     }
