@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::commands::Session;
+use crate::commands::dev::timeline::SeenEvent;
 use crate::commands::job::question::Question;
 use crate::commands::job::watch;
 use crate::failure::{Exit, Failure};
@@ -17,6 +18,7 @@ use std::thread;
 use tokio::sync::oneshot;
 use turnstone_api::answers::{AnswerTaken, Cost, State};
 use turnstone_domain::JobState;
+use turnstone_domain::event::{EventBody, OpenedReview};
 use turnstone_ojs::{JobBody, JobReply};
 
 /// The type of the job that carries the text.
@@ -88,24 +90,23 @@ async fn converse(engagement: &str, client: &Client, output: Output) -> anyhow::
     let (mut printed, mut cursor) = (Printed::default(), String::new());
     loop {
         let stopped = client.follow_engagement(engagement, &mut cursor, |name, event| {
-            let data = &event["data"];
-            match name {
-                "delta" if output.format == Format::Table => {
-                    if let Some(said) = printed.add(event) {
-                        let mut out = io::stdout().lock();
-                        write!(out, "{said}")?;
-                        out.flush()?;
-                    }
+            if name == "delta" {
+                if output.format == Format::Table
+                    && let Some(said) = printed.add(event)
+                {
+                    let mut out = io::stdout().lock();
+                    write!(out, "{said}")?;
+                    out.flush()?;
                 }
-                "tool.called" => output.remark(&format!("calls {}", plain(&data["name"]))),
-                "review.opened" => {
-                    let review = plain(&data["review_id"]);
-                    output.remark(&format!(
-                        "waits for review {review} by {}: turnstone review show {review}",
-                        plain(&data["reviewer"])
-                    ));
+                return Ok(ControlFlow::Continue(()));
+            }
+            match SeenEvent::read(event).body {
+                Some(EventBody::ToolCalled(call)) => output.remark(&format!("calls {}", plain(&call.name))),
+                Some(EventBody::ReviewOpened(OpenedReview { review_id: id, reviewer, .. })) => {
+                    output
+                        .remark(&format!("waits for review {id} by {reviewer}: turnstone review show {id}"));
                 }
-                "input.requested" => return Ok(ControlFlow::Break(())),
+                Some(EventBody::InputRequested(_)) => return Ok(ControlFlow::Break(())),
                 _ => {}
             }
             Ok(ControlFlow::Continue(()))

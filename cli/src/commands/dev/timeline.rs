@@ -1,7 +1,7 @@
 //! The timeline of a job: one line per turn, or per event, with colours and a spinner on a terminal. Used by
 //! `dev --demo`, `job watch` and `engagement follow`.
 
-use super::turn_lines::TurnLines;
+use super::turn_lines::{TimelineRow, TurnLines};
 use super::wording::{self, Tone, Words};
 use crate::output::{Output, text};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::io;
 use std::time::Duration;
 use turnstone_domain::Timestamp;
-use turnstone_domain::event::Event;
+use turnstone_domain::event::{Event, EventBody, EventName};
 
 /// Columns of the elapsed time.
 const TIME: usize = 9;
@@ -39,6 +39,8 @@ pub struct SeenEvent {
     pub engagement: String,
     /// The fields that the name promises.
     pub data: Value,
+    /// The same, if this version knows the event and can read them.
+    pub body: Option<EventBody>,
     /// When it happened.
     pub at: Timestamp,
 }
@@ -49,11 +51,13 @@ impl SeenEvent {
     pub fn read(event: &Value) -> Self {
         let at = &event["at"];
         let at = at.as_i64().map(Timestamp).or_else(|| at.as_str().and_then(Timestamp::parse_rfc3339));
+        let (name, data) = (event["name"].as_str().unwrap_or("event"), &event["data"]);
         Self {
-            name: event["name"].as_str().unwrap_or("event").to_owned(),
+            name: name.to_owned(),
             turn: event["turn"].as_i64().unwrap_or_default(),
             engagement: event["engagement_id"].as_str().unwrap_or_default().to_owned(),
-            data: event["data"].clone(),
+            data: data.clone(),
+            body: EventName::parse(name).and_then(|name| EventBody::read(name, data).ok()),
             at: at.unwrap_or_default(),
         }
     }
@@ -66,6 +70,7 @@ impl From<&Event> for SeenEvent {
             turn: event.turn,
             engagement: event.engagement_id.as_ref().map(ToString::to_string).unwrap_or_default(),
             data: event.data.clone(),
+            body: event.body(),
             at: event.at,
         }
     }
@@ -123,25 +128,23 @@ impl Timeline {
         self.started.get_or_insert(event.at);
         let lines = match &mut self.turns {
             Some(turns) => turns.add(event),
-            None => vec![(event.clone(), words)],
+            None => vec![TimelineRow { turn: event.turn, at: event.at, words }],
         };
-        for (event, words) in lines {
-            self.print(&event, &words)?;
-        }
+        lines.iter().try_for_each(|line| self.print(line))?;
         self.show_running(running.as_deref(), event.turn);
         Ok(())
     }
 
     /// Prints one line, below the headings if it is the first one.
-    fn print(&mut self, event: &SeenEvent, words: &Words) -> io::Result<()> {
+    fn print(&mut self, next: &TimelineRow) -> io::Result<()> {
         let columns = crate::output::columns(&self.output);
         let mut lines = String::new();
         if !std::mem::replace(&mut self.headed, true) {
             lines = headings(columns) + "\n";
         }
-        let started = self.started.unwrap_or(event.at);
-        lines.push_str(&line(event, words, event.at.since(started), columns, self.output.color));
-        if let Some(command) = &words.command {
+        let elapsed = next.at.since(self.started.unwrap_or(next.at));
+        lines.push_str(&line(next.turn, &next.words, elapsed, columns, self.output.color));
+        if let Some(command) = &next.words.command {
             lines.push_str(&format!("\n{:TIME$}  answer with: {}", "", text::line(command)));
         }
         match &self.spinner {
@@ -188,7 +191,7 @@ fn headings(columns: Option<usize>) -> String {
 
 /// Returns one line. On a terminal the text is cut to fit; elsewhere only its length is bounded, and errors are shown
 /// in full.
-fn line(event: &SeenEvent, words: &Words, elapsed_ms: i64, columns: Option<usize>, color: bool) -> String {
+fn line(turn: i64, words: &Words, elapsed_ms: i64, columns: Option<usize>, color: bool) -> String {
     let room = room(columns);
     let happened = text::line(&words.happened);
     let most = match (columns, words.tone) {
@@ -199,7 +202,7 @@ fn line(event: &SeenEvent, words: &Words, elapsed_ms: i64, columns: Option<usize
     let happened = padded(&text::fit(&happened, most), room);
     let step = padded(&text::fit(&text::line(&words.step), STEP), STEP);
     let time = format!("{:>TIME$}", elapsed(elapsed_ms));
-    let turn = if event.turn > 0 { event.turn.to_string() } else { String::new() };
+    let turn = if turn > 0 { turn.to_string() } else { String::new() };
     let number = |n: Option<i64>| n.map(grouped).unwrap_or_default();
     let paint = |code: &str, text: &str| {
         if color && !code.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
@@ -245,52 +248,58 @@ pub(super) fn grouped(number: i64) -> String {
     text
 }
 
+/// Returns the event of a model's answer.
+#[cfg(test)]
+pub(super) fn infer(turn: i64, finish_reason: &str, tokens_in: i64) -> SeenEvent {
+    SeenEvent::read(
+        &serde_json::json!({"name": "phase.completed", "turn": turn, "engagement_id": "e", "at": 0, "data": {
+            "phase": "infer", "duration_ms": 812, "model": "m", "provider": "p", "tokens_in": tokens_in, "tokens_out": 5,
+            "tokens_cached": 0, "tokens_reasoning": 0, "finish_reason": finish_reason, "budget_left": 47686}}),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
-    fn infer(text: &str) -> SeenEvent {
-        SeenEvent::read(
-            &json!({ "seq": 9, "name": "phase.completed", "turn": 2, "at": "2026-01-01T00:00:01.500Z",
-            "data": { "phase": "infer", "duration_ms": 812, "model": "m", "tokens_in": 2000, "tokens_out": 314,
-            "finish_reason": "stop", "budget_left": 47686, "text": text } }),
-        )
+    fn output(text: &str) -> SeenEvent {
+        SeenEvent::read(&json!({"name": "tool.completed", "turn": 2, "at": "2026-01-01T00:00:01.500Z",
+            "data": {"call_id": "c", "name": "t", "duration_ms": 1, "output": text}}))
     }
 
     fn printed(event: &SeenEvent, columns: Option<usize>, color: bool) -> String {
-        line(event, &wording::of(event), 1500, columns, color)
+        line(event.turn, &wording::of(event), 1500, columns, color)
     }
 
     #[test]
     fn the_columns_stand_below_their_headings() {
-        let (heading, line) = (headings(None), printed(&infer("hi"), None, false));
+        let (heading, line) = (headings(None), printed(&infer(2, "stop", 2_309), None, false));
         assert_eq!(
             line,
-            "   1.500s  2     infer         m answered in 812 ms (stop): hi                                 2,314       47,686"
+            "   1.500s  2     infer         m at p answered in 812 ms (stop)                                2,314       47,686"
         );
         assert_eq!(heading.len(), line.len());
         assert_eq!(heading.find("STEP"), line.find("infer"));
-        assert_eq!(heading.find("WHAT"), line.find("m answered"));
+        assert_eq!(heading.find("WHAT"), line.find("m at p"));
     }
 
     #[test]
     fn a_terminal_cuts_what_does_not_fit_and_a_pipe_what_has_no_end() {
-        let event = infer(&"word ".repeat(20));
-        assert_eq!(text::width(&printed(&event, Some(100), false)), 100);
+        let event = output(&"word ".repeat(20));
+        assert_eq!(text::width(&printed(&event, Some(100), false)), 100 - 2 * (NUMBER + 2));
         assert!(printed(&event, Some(100), false).contains('…'));
         assert!(printed(&event, None, false).contains(&"word ".repeat(19)));
-        let endless = printed(&infer(&"word ".repeat(500)), None, false);
+        let endless = printed(&output(&"word ".repeat(500)), None, false);
         assert!(endless.contains('…') && text::width(&endless) < 250, "{endless}");
     }
 
     #[test]
     fn colours_only_when_asked_for_and_never_the_servers_own() {
-        let event = infer("\u{1b}[31mred\u{1b}[0m\u{202e}\nsecond line\u{7}");
+        let event = output("\u{1b}[31mred\u{1b}[0m\u{202e}\nsecond line\u{7}");
         let plain = printed(&event, None, false);
         assert!(
-            plain.contains("(stop): red second line ")
-                && !plain.contains(['\u{1b}', '\n', '\u{202e}', '\u{7}']),
+            plain.contains("1 ms: red second line") && !plain.contains(['\u{1b}', '\n', '\u{202e}', '\u{7}']),
             "{plain:?}"
         );
         assert!(printed(&event, None, true).starts_with("\u{1b}[2m   1.500s\u{1b}[0m"));
@@ -299,7 +308,7 @@ mod tests {
     #[test]
     fn a_tools_name_is_not_trusted_either() {
         let event = SeenEvent::read(
-            &json!({ "name": "tool.called", "turn": 1, "at": 0, "data": { "name": "x\u{1b}]0;t\u{7}y", "input": {} } }),
+            &json!({ "name": "tool.called", "turn": 1, "at": 0, "data": { "call_id": "c", "name": "x\u{1b}]0;t\u{7}y", "input": {} } }),
         );
         let line = printed(&event, None, false);
         assert!(line.contains("  xy  ") && line.contains("called with {}"), "{line:?}");
@@ -322,7 +331,7 @@ mod tests {
     fn events_of_the_store_and_of_the_api_look_the_same() {
         let stored = Event {
             seq: 1,
-            name: turnstone_domain::event::EventName::JobStarted,
+            name: EventName::JobStarted,
             job_id: "j".into(),
             engagement_id: None,
             turn: 0,

@@ -2,17 +2,27 @@
 
 use super::timeline::SeenEvent;
 use super::wording::{self, Tone, Words};
-use serde_json::Value;
-use turnstone_domain::event::EventName;
+use turnstone_domain::event::{EventBody, PhaseDone};
 use turnstone_domain::{Phase, Timestamp};
+
+/// A line of the timeline.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TimelineRow {
+    /// The turn; 0 outside of turns.
+    pub turn: i64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The rest.
+    pub words: Words,
+}
 
 /// The part of a turn that has been seen and is not printed yet.
 #[derive(Clone, PartialEq, Debug, Default)]
 struct OpenTurn {
     engagement: String,
     turn: i64,
-    /// The last answer of the model: how it was given, and its text.
-    answered: Option<(String, String)>,
+    /// How the model answered last.
+    answered: Option<String>,
     /// The called tools, in the order of their first calls, with the number of their calls.
     calls: Vec<(String, usize)>,
     tokens: Option<i64>,
@@ -32,23 +42,24 @@ pub struct TurnLines {
 impl TurnLines {
     /// Takes an event in, and returns the lines that are complete: of the turn before, and of the event itself unless it is
     /// a part of a turn. Warnings inside of a turn have lines of their own.
-    pub fn add(&mut self, event: &SeenEvent) -> Vec<(SeenEvent, Words)> {
+    pub fn add(&mut self, event: &SeenEvent) -> Vec<TimelineRow> {
         let mut lines = Vec::new();
-        let is_part = event.turn > 0 && self.gathers(event, &mut lines);
-        if !is_part {
-            let words = wording::of(event);
+        if event.turn == 0 || !self.gathers(event, &mut lines) {
             if event.turn == 0 || event.name.starts_with("job.") {
                 lines.extend(self.close());
             }
-            lines.push((event.clone(), words));
+            lines.push(TimelineRow { turn: event.turn, at: event.at, words: wording::of(event) });
         }
         lines
     }
 
     /// Adds a routine event to its turn; returns false for any other event.
-    fn gathers(&mut self, event: &SeenEvent, lines: &mut Vec<(SeenEvent, Words)>) -> bool {
-        let Some(name) = EventName::parse(&event.name) else { return false };
-        if !matches!(name, EventName::PhaseCompleted | EventName::ToolCalled | EventName::ToolCompleted) {
+    fn gathers(&mut self, event: &SeenEvent, lines: &mut Vec<TimelineRow>) -> bool {
+        use EventBody::{PhaseCompleted, ToolCalled, ToolCompleted};
+        let Some(body @ (PhaseCompleted(_) | ToolCalled(_) | ToolCompleted(_))) = &event.body else {
+            return false;
+        };
+        if matches!(body, PhaseCompleted(done) if done.phase == Phase::Infer && done.inferred.is_none()) {
             return false;
         }
         if self
@@ -64,11 +75,11 @@ impl TurnLines {
             ..OpenTurn::default()
         });
         open.at = event.at;
-        match name {
-            EventName::ToolCalled => open.called(event.data["name"].as_str().unwrap_or("?")),
-            EventName::PhaseCompleted => {
-                open.phase(event);
-                if event.data["phase"] == Phase::Emit.as_str() {
+        match body {
+            ToolCalled(call) => open.called(call.name.as_deref().unwrap_or("?")),
+            PhaseCompleted(done) => {
+                open.phase(done);
+                if done.phase == Phase::Emit {
                     lines.extend(self.close());
                 }
             }
@@ -78,7 +89,7 @@ impl TurnLines {
     }
 
     /// Returns the line of the turn that is open, if it has anything to say.
-    fn close(&mut self) -> Option<(SeenEvent, Words)> {
+    fn close(&mut self) -> Option<TimelineRow> {
         let open = self.open.take()?;
         let is_rest = open.answered.is_none() && open.calls.is_empty() && open.turn == self.printed;
         self.printed = open.turn;
@@ -94,44 +105,27 @@ impl OpenTurn {
         }
     }
 
-    fn phase(&mut self, event: &SeenEvent) {
-        self.took_ms = self.took_ms.saturating_add(event.data["duration_ms"].as_i64().unwrap_or_default());
-        if event.data["phase"] != Phase::Infer.as_str() {
-            return;
+    fn phase(&mut self, done: &PhaseDone) {
+        self.took_ms = self.took_ms.saturating_add(done.duration_ms);
+        if let Some(answer) = &done.inferred {
+            self.answered = Some(wording::answered(answer, done.duration_ms));
+            let tokens = answer.tokens_in.saturating_add(answer.tokens_out);
+            self.tokens = Some(self.tokens.unwrap_or_default().saturating_add(tokens));
+            self.left = answer.budget_left.or(self.left);
         }
-        let words = wording::of(event);
-        let text = event.data["text"].as_str().unwrap_or_default().to_owned();
-        self.answered = Some((wording::answered(&event.data), text));
-        self.tokens = match (self.tokens, words.tokens) {
-            (Some(before), Some(tokens)) => Some(before.saturating_add(tokens)),
-            (before, tokens) => tokens.or(before),
-        };
-        self.left = words.left.or(self.left);
     }
 
-    fn line(self) -> (SeenEvent, Words) {
-        let (answered, text) = self.answered.unwrap_or_default();
-        let calls: Vec<String> = self
-            .calls
-            .iter()
-            .map(|(name, calls)| if *calls > 1 { format!("{name} \u{d7}{calls}") } else { name.clone() })
-            .collect();
+    fn line(self) -> TimelineRow {
+        let calls = self.calls.iter().map(|(name, calls)| match calls {
+            1 => name.clone(),
+            calls => format!("{name} \u{d7}{calls}"),
+        });
+        let calls: Vec<String> = calls.collect();
         let called = (!calls.is_empty()).then(|| format!("called {}", calls.join(", ")));
-        let parts: Vec<String> =
-            [Some(answered).filter(|answered| !answered.is_empty()), called].into_iter().flatten().collect();
-        let mut happened = parts.join("; ");
-        if happened.is_empty() {
-            happened = format!("done in {}", wording::duration(Some(self.took_ms)));
-        }
-        if !text.is_empty() {
-            happened = format!("{happened}: {text}");
-        }
-        let event = SeenEvent {
-            name: EventName::PhaseCompleted.as_str().to_owned(),
-            turn: self.turn,
-            engagement: self.engagement,
-            data: Value::Null,
-            at: self.at,
+        let parts: Vec<String> = self.answered.into_iter().chain(called).collect();
+        let happened = match parts.join("; ") {
+            nothing if nothing.is_empty() => format!("done in {}", wording::duration(self.took_ms)),
+            happened => happened,
         };
         let words = Words {
             step: "turn".to_owned(),
@@ -142,60 +136,59 @@ impl OpenTurn {
             running: None,
             command: None,
         };
-        (event, words)
+        TimelineRow { turn: self.turn, at: self.at, words }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::commands::dev::timeline;
+    use serde_json::{Value, json};
 
-    fn event(name: &str, turn: i64, data: Value) -> SeenEvent {
-        SeenEvent { name: name.to_owned(), turn, engagement: "e".to_owned(), data, at: Timestamp(0) }
+    fn event(name: &str, turn: i64, data: &Value) -> SeenEvent {
+        SeenEvent::read(&json!({"name": name, "turn": turn, "engagement_id": "e", "data": data, "at": 0}))
     }
 
     fn phase(turn: i64, phase: &str) -> SeenEvent {
-        event("phase.completed", turn, json!({"phase": phase, "duration_ms": 2}))
+        event("phase.completed", turn, &json!({"phase": phase, "duration_ms": 2}))
     }
 
-    fn infer(turn: i64, reason: &str, text: &str) -> SeenEvent {
-        let data = json!({"phase": "infer", "duration_ms": 812, "model": "m", "tokens_in": 10, "tokens_out": 5,
-                          "finish_reason": reason, "budget_left": 85, "text": text});
-        event("phase.completed", turn, data)
+    fn infer(turn: i64, reason: &str) -> SeenEvent {
+        timeline::infer(turn, reason, 10)
     }
 
     fn said(lines: &mut TurnLines, events: &[SeenEvent]) -> Vec<String> {
         events
             .iter()
             .flat_map(|event| lines.add(event))
-            .map(|(event, words)| format!("{} {}: {}", event.turn, words.step, words.happened))
+            .map(|line| format!("{} {}: {}", line.turn, line.words.step, line.words.happened))
             .collect()
     }
 
     #[test]
     fn a_turn_is_one_line_with_its_calls_and_its_answer() {
-        let call = |name: &str| event("tool.called", 1, json!({"name": name, "input": {}}));
+        let call = |name: &str| event("tool.called", 1, &json!({"call_id": "c", "name": name, "input": {}}));
         let events = [
             phase(1, "init"),
-            infer(1, "tool_calls", ""),
+            infer(1, "tool_use"),
             call("search"),
             call("clock"),
             call("search"),
-            event("tool.completed", 1, json!({"name": "search", "duration_ms": 3})),
+            event("tool.completed", 1, &json!({"call_id": "c", "name": "search", "duration_ms": 3})),
             phase(1, "exec"),
             phase(1, "persist"),
             phase(1, "emit"),
             phase(2, "init"),
-            infer(2, "stop", "hello"),
-            event("job.completed", 2, json!({"model_used": "m"})),
+            infer(2, "stop"),
+            event("job.completed", 2, &json!({"attempt": 1, "duration_ms": 9, "model_used": "m"})),
         ];
         let lines = said(&mut TurnLines::default(), &events);
         assert_eq!(
             lines,
             [
-                "1 turn: m answered in 812 ms (tool_calls); called search \u{d7}2, clock",
-                "2 turn: m answered in 812 ms (stop): hello",
+                "1 turn: m at p answered in 812 ms (tool_use); called search \u{d7}2, clock",
+                "2 turn: m at p answered in 812 ms (stop)",
                 "2 job: completed by m",
             ]
         );
@@ -204,10 +197,10 @@ mod tests {
     #[test]
     fn a_parked_turn_has_a_line_before_and_one_after_the_wait_if_there_is_more_to_say() {
         let mut lines = TurnLines::default();
-        let parked = event("job.parked", 1, json!({"children": 2}));
-        let before = said(&mut lines, &[infer(1, "tool_calls", ""), parked]);
+        let parked = event("job.parked", 1, &json!({"children": 2}));
+        let before = said(&mut lines, &[infer(1, "tool_use"), parked]);
         assert!(
-            before[0].starts_with("1 turn: m answered") && before[1].starts_with("1 job: parked"),
+            before[0].starts_with("1 turn: m at p answered") && before[1].starts_with("1 job: parked"),
             "{before:?}"
         );
         assert_eq!(said(&mut lines, &[phase(1, "persist"), phase(1, "emit")]), Vec::<String>::new());
@@ -217,8 +210,12 @@ mod tests {
     #[test]
     fn a_failed_call_is_seen_at_once() {
         let mut lines = TurnLines::default();
-        let failed = event("tool.failed", 1, json!({"name": "search", "code": "C", "message": "no"}));
-        assert_eq!(said(&mut lines, &[infer(1, "tool_calls", ""), failed]), ["1 search: C: no"]);
+        let failed = event(
+            "tool.failed",
+            1,
+            &json!({"call_id": "c", "name": "search", "code": "C", "message": "no", "type": "t", "recoverable": true}),
+        );
+        assert_eq!(said(&mut lines, &[infer(1, "tool_use"), failed]), ["1 search: C: no"]);
         assert_eq!(said(&mut lines, &[phase(1, "emit")]).len(), 1);
     }
 }

@@ -2,10 +2,17 @@
 
 use super::timeline::SeenEvent;
 use crate::commands::job::question::Question;
-use crate::commands::job::waiting::asks_user;
-use serde_json::Value;
+use crate::output::table::plain;
+use crate::output::text::span;
+use serde::Serialize;
+use serde_json::{Value, json};
 use turnstone_domain::Phase;
-use turnstone_domain::event::EventName;
+use turnstone_domain::agent::delegation::DelegationState;
+use turnstone_domain::budget::Measure;
+use turnstone_domain::event::{
+    DelegationRole, EventBody as E, Failure, Inferred, Parked, PhaseDone, UserQuestion,
+};
+use turnstone_domain::review::ReviewState;
 
 /// The tone of a line, which determines its colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,184 +50,149 @@ pub struct Words {
 
 impl Words {
     fn new(step: &str, happened: impl Into<String>, tone: Tone, running: &str) -> Self {
-        let running = (!running.is_empty()).then(|| running.to_owned());
-        Self {
-            step: step.to_owned(),
-            happened: happened.into(),
-            tokens: None,
-            left: None,
-            tone,
-            running,
-            command: None,
-        }
+        let (step, running) = (step.to_owned(), (!running.is_empty()).then(|| running.to_owned()));
+        Self { step, happened: happened.into(), tokens: None, left: None, tone, running, command: None }
     }
 }
 
-/// Returns the words for an event; one that this version does not know is shown with its data.
+/// Returns the words for an event. One that this version does not know or cannot read is shown with its data.
 #[must_use]
 pub fn of(event: &SeenEvent) -> Words {
-    let data = Fields(&event.data);
-    match EventName::parse(&event.name) {
-        Some(name) if event.name.starts_with("job.") || name == EventName::LeaseExpired => {
-            of_job(name, &data)
-        }
-        Some(EventName::PhaseCompleted) => of_phase(&data),
-        Some(EventName::InputRequested) => input_requested(event),
-        Some(name) if !is_of_a_turn(&event.name) => around(name, &data),
-        Some(name) => of_step(name, &data),
-        None => Words::new(&event.name, event.data.to_string(), Tone::Plain, "running"),
-    }
+    let known = event.body.as_ref().and_then(|body| match body {
+        E::InputRequested(asked) => Some(input_requested(&event.engagement, asked)),
+        body => of_job(body)
+            .or_else(|| around(body))
+            .or_else(|| of_model(body))
+            .or_else(|| of_tool(body))
+            .or_else(|| of_delegate(body))
+            .or_else(|| of_review(body))
+            .or_else(|| of_check(body)),
+    });
+    known.unwrap_or_else(|| Words::new(&event.name, event.data.to_string(), Tone::Plain, "running"))
 }
 
-/// Returns true if an event belongs to a turn of an agent.
-fn is_of_a_turn(name: &str) -> bool {
-    !["agent.", "batch.", "budget.changed", "cron.", "engagement.", "queue.", "workflow."]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
+/// Describes the events of a job.
+fn of_job(body: &E) -> Option<Words> {
+    use Tone as T;
+    let (happened, tone, running) = match body {
+        E::JobEnqueued(job) => {
+            (format!("{} is queued in {}", job.job_type, job.queue), T::Plain, "waits for a worker")
+        }
+        E::JobStarted(job) => {
+            let what = format!("attempt {} on worker {}", job.attempt, text(&job.worker_id));
+            (what, T::Plain, "a turn begins")
+        }
+        E::JobCompleted(job) => {
+            let happened = format!("completed{}", after(" by ", &job.model_used));
+            return Some(Words { tokens: job.tokens_used, ..Words::new("job", happened, T::Good, "") });
+        }
+        E::JobScheduled(job) => {
+            (format!("scheduled for {}", job.scheduled_at), T::Plain, "waits for its time")
+        }
+        E::JobRescheduled(job) => {
+            (format!("put off to {}: {}", job.scheduled_at, job.reason), T::Plain, "waits for its time")
+        }
+        E::JobCheckpointed(saved) => {
+            (format!("its worker saved state {}", saved.sequence), T::Plain, "runs at its worker")
+        }
+        E::JobFailed(failed) => {
+            let what = format!("attempt {} failed: {}", failed.attempt, failure(&failed.failure));
+            (what, T::Warning, "is settled")
+        }
+        E::JobRetrying(job) => {
+            let ms = job.retry_delay_ms;
+            let delay = if ms >= 60_000 { span(ms) } else { duration(ms) };
+            let what = format!("tried again in {delay}, at {}: {}", job.next_retry_at, failure(&job.failure));
+            (what, T::Warning, "waits for the next attempt")
+        }
+        E::JobDiscarded(failed) => (format!("discarded: {}", failure(failed)), T::Bad, ""),
+        E::JobCancelled(_) => ("cancelled".to_owned(), T::Bad, ""),
+        E::JobExpired(_) => ("expired before it ended".to_owned(), T::Bad, ""),
+        E::JobParked(parked) => return Some(of_parked(parked)),
+        E::JobAvailable(why) => {
+            let reason = text(&why.reason);
+            let reason = if reason == "manual_retry" { "it was retried" } else { &reason };
+            (format!("available again: {reason}"), T::Plain, "waits for a worker")
+        }
+        E::JobYielded(why) => {
+            let what = format!("given back between two phases: {}", text(&why.reason));
+            (what, T::Plain, "waits for a worker")
+        }
+        E::LeaseExpired(lost) => {
+            let worker = text(&lost.worker_id);
+            let what =
+                format!("worker {worker} stopped responding; another one resumes from the last checkpoint");
+            (what, T::Warning, "waits for a worker")
+        }
+        _ => return None,
+    };
+    Some(Words::new("job", happened, tone, running))
+}
+
+fn of_parked(parked: &Parked) -> Words {
+    let (waits, tone, running) = match parked {
+        Parked::Children { children } => {
+            (format!("{children} agents have answered"), Tone::Plain, "other agents work".to_owned())
+        }
+        Parked::Budget { budget, until, .. } => {
+            let whose = match budget.as_str() {
+                "engagement" => "its own budget".to_owned(),
+                name => format!("budget {name}"),
+            };
+            let again = after(", or begins anew at ", until);
+            (format!("{whose} is raised{again}"), Tone::Warning, format!("waits for {whose}"))
+        }
+        Parked::Input { .. } => {
+            ("its user answers".to_owned(), Tone::Warning, "waits for an answer of its user".to_owned())
+        }
+        Parked::Review { review_id, reviewer, .. } => {
+            let approve = format!("turnstone review approve {review_id} --by NAME");
+            let happened = format!("parked until {reviewer} answers; no slot is held");
+            let running = format!("waits for an answer: {approve}");
+            return Words { command: Some(approve), ..Words::new("job", happened, Tone::Warning, &running) };
+        }
+    };
+    Words::new("job", format!("parked until {waits}; no slot is held"), tone, &running)
 }
 
 /// Describes events around a job: control by operators, and its cron entry, workflow and queue.
-fn around(name: EventName, data: &Fields<'_>) -> Words {
-    use EventName as E;
-    let (step, happened, running) = match name {
-        E::AgentPaused => ("agent", format!("paused {}", data.text("reason")), "waits to be resumed"),
-        E::AgentResumed => ("agent", format!("resumed {}", data.text("comment")), "waits for a worker"),
-        E::EngagementForked => (
-            "engagement",
-            format!(
-                "forked from {} at turn {}",
-                data.text("forked_from"),
-                data.number("at_turn").unwrap_or_default()
-            ),
-            "running",
-        ),
-        E::AgentForked => ("agent", format!("forked into {}", data.text("branch_id")), "running"),
-        E::AgentMerged => ("agent", format!("merged into {}", data.text("merged_id")), "running"),
-        E::ToolRetried => {
-            ("agent", format!("call {} is made again", data.text("tool_call_id")), "waits for a worker")
+fn around(body: &E) -> Option<Words> {
+    let (step, happened, running) = match body {
+        E::AgentPaused(why) => ("agent", format!("paused {}", text(&why.reason)), "waits to be resumed"),
+        E::AgentResumed(how) => ("agent", format!("resumed {}", text(&how.comment)), "waits for a worker"),
+        E::EngagementForked(fork) => {
+            let what = format!("forked from {} at turn {}", fork.forked_from, fork.at_turn);
+            ("engagement", what, "running")
         }
-        E::CronTriggered => ("cron", format!("made by {}", data.text("cron_name")), "waits for a worker"),
-        E::CronSkipped => {
-            ("cron", format!("{} skipped a run because of this job", data.text("cron_name")), "running")
+        E::AgentForked(branch) => ("agent", format!("forked into {}", branch.branch_id), "running"),
+        E::AgentMerged(branch) => ("agent", format!("merged into {}", branch.merged_id), "running"),
+        E::ToolRetried(call) => {
+            ("agent", format!("call {} is made again", call.tool_call_id), "waits for a worker")
         }
-        E::QueuePaused => ("queue", format!("{} was paused", data.text("queue")), "running"),
-        E::BudgetChanged => ("budget", format!("{} was changed", data.text("subject")), "running"),
-        E::BatchEnded => ("batch", format!("{} has ended", data.text("tag")), "running"),
-        E::QueueResumed => ("queue", format!("{} was resumed", data.text("queue")), "running"),
-        E::WorkflowStepCompleted => ("workflow", format!("step {} completed", data.text("step")), "running"),
-        _ => {
-            let what = name.as_str().rsplit('.').next().unwrap_or_default();
-            ("workflow", format!("{} {what}", data.text("workflow_id")), "running")
+        E::CronTriggered(cron) => ("cron", format!("made by {}", cron.cron_name), "waits for a worker"),
+        E::CronSkipped(cron) => {
+            ("cron", format!("{} skipped a run because of this job", cron.cron_name), "running")
         }
+        E::QueuePaused(queue) => ("queue", format!("{} was paused", queue.queue), "running"),
+        E::QueueResumed(queue) => ("queue", format!("{} was resumed", queue.queue), "running"),
+        E::BudgetChanged(budget) => ("budget", format!("{} was changed", budget.subject), "running"),
+        E::BatchEnded(batch) => ("batch", format!("{} has ended", batch.tag), "running"),
+        E::WorkflowStepCompleted(step) => ("workflow", format!("step {} completed", step.step), "running"),
+        E::WorkflowStarted(flow)
+        | E::WorkflowCompleted(flow)
+        | E::WorkflowFailed(flow)
+        | E::WorkflowCancelled(flow) => {
+            let what = body.name().as_str().trim_start_matches("workflow.");
+            ("workflow", format!("{} {what}", flow.workflow_id), "running")
+        }
+        _ => return None,
     };
-    Words::new(step, happened, Tone::Plain, running)
-}
-
-fn of_job(name: EventName, data: &Fields<'_>) -> Words {
-    use EventName as E;
-    use Tone as T;
-    let failure = || format!("{}: {}", data.text("code"), data.text("message"));
-    let (happened, tone, running) = match name {
-        E::JobEnqueued => (
-            format!("{} is queued in {}", data.text("job_type"), data.text("queue")),
-            T::Plain,
-            "waits for a worker",
-        ),
-        E::JobStarted => (
-            format!("attempt {} on worker {}", data.text("attempt"), data.text("worker_id")),
-            T::Plain,
-            "a turn begins",
-        ),
-        E::JobCompleted => {
-            let by = data.after(" by ", "model_used");
-            let mut words = Words::new("job", format!("completed{by}"), T::Good, "");
-            words.tokens = data.number("tokens_used");
-            return words;
-        }
-        E::JobScheduled => {
-            (format!("scheduled for {}", data.text("scheduled_at")), T::Plain, "waits for its time")
-        }
-        E::JobRescheduled => (
-            format!("put off to {}: {}", data.text("scheduled_at"), data.text("reason")),
-            T::Plain,
-            "waits for its time",
-        ),
-        E::JobCheckpointed => {
-            (format!("its worker saved state {}", data.text("sequence")), T::Plain, "runs at its worker")
-        }
-        E::JobFailed => {
-            (format!("attempt {} failed: {}", data.text("attempt"), failure()), T::Warning, "is settled")
-        }
-        E::JobRetrying => (
-            format!(
-                "tried again in {}{}: {}",
-                data.span("retry_delay_ms"),
-                data.after(", at ", "next_retry_at"),
-                failure()
-            ),
-            T::Warning,
-            "waits for the next attempt",
-        ),
-        E::JobDiscarded => (format!("discarded: {}", failure()), T::Bad, ""),
-        E::JobCancelled => ("cancelled".to_owned(), T::Bad, ""),
-        E::JobExpired => ("expired before it ended".to_owned(), T::Bad, ""),
-        E::JobParked => return parked(data),
-        E::JobAvailable => {
-            let reason = match data.text("reason").as_str() {
-                "manual_retry" => "it was retried".to_owned(),
-                reason => reason.to_owned(),
-            };
-            (format!("available again: {reason}"), T::Plain, "waits for a worker")
-        }
-        E::JobYielded => (
-            format!("given back between two phases: {}", data.text("reason")),
-            T::Plain,
-            "waits for a worker",
-        ),
-        E::LeaseExpired => {
-            let what = format!(
-                "worker {} stopped responding; another one resumes from the last checkpoint",
-                data.text("worker_id")
-            );
-            (what, T::Warning, "waits for a worker")
-        }
-        other => (other.meaning().trim().to_owned(), T::Plain, "running"),
-    };
-    Words::new("job", happened, tone, running)
-}
-
-/// Returns the unit of a budget.
-fn unit(data: &Fields<'_>) -> &'static str {
-    if data.text("unit") == "money" { "millionths of money" } else { "tokens" }
-}
-
-fn parked(data: &Fields<'_>) -> Words {
-    if data.has("children") {
-        let happened =
-            format!("parked until {} agents have answered; no slot is held", data.text("children"));
-        return Words::new("job", happened, Tone::Plain, "other agents work");
-    }
-    if data.text("kind") == "budget" {
-        let name = data.text("budget");
-        let again = data.after(", or begins anew at ", "until");
-        let whose = if name == "engagement" { "its own budget".to_owned() } else { format!("budget {name}") };
-        let happened = format!("parked until {whose} is raised{again}; no slot is held");
-        return Words::new("job", happened, Tone::Warning, &format!("waits for {whose}"));
-    }
-    if asks_user(data.0) {
-        let happened = "parked until its user answers; no slot is held";
-        return Words::new("job", happened, Tone::Warning, "waits for an answer of its user");
-    }
-    let approve = format!("turnstone review approve {} --by NAME", data.text("review_id"));
-    let running = format!("waits for an answer: {approve}");
-    let happened = format!("parked until {} answers; no slot is held", data.text("reviewer"));
-    Words { command: Some(approve), ..Words::new("job", happened, Tone::Warning, &running) }
+    Some(Words::new(step, happened, Tone::Plain, running))
 }
 
 /// Describes a question to the user, with the command that answers it.
-fn input_requested(event: &SeenEvent) -> Words {
-    let question =
-        Question::read(&event.engagement, event.data["call_id"].as_str(), event.data.get("request_keys"));
+fn input_requested(engagement: &str, asked: &UserQuestion) -> Words {
+    let question = Question::read(engagement, &asked.call_id.0, &asked.request_keys);
     let requested = question.as_ref().map(Question::asked).unwrap_or_default();
     let words =
         Words::new("input", format!("asks the user: {requested}"), Tone::Warning, "waits for an answer");
@@ -229,372 +201,340 @@ fn input_requested(event: &SeenEvent) -> Words {
 
 /// Returns how the model answered, from the data of the completed phase infer.
 #[must_use]
-pub fn answered(data: &Value) -> String {
-    let data = Fields(data);
-    let (provider, took) = (data.after(" at ", "provider"), data.duration("duration_ms"));
-    format!("{}{provider} answered in {took} ({})", data.text("model"), data.text("finish_reason"))
+pub fn answered(answer: &Inferred, duration_ms: i64) -> String {
+    let Inferred { model, provider, finish_reason, .. } = answer;
+    format!("{model} at {provider} answered in {} ({})", duration(duration_ms), text(finish_reason))
 }
 
-fn of_phase(data: &Fields<'_>) -> Words {
-    let phase = data.text("phase");
-    let known = Phase::ALL.into_iter().find(|known| known.as_str() == phase);
-    let running = match known.and_then(Phase::next) {
+fn of_phase(done: &PhaseDone) -> Option<Words> {
+    let phase = done.phase.as_str();
+    let running = match done.phase.next() {
         Some(Phase::Infer) => "infer: the model is called",
         Some(next) => next.as_str(),
         None => "the next turn",
     };
-    if known != Some(Phase::Infer) {
-        let took = data.duration("duration_ms");
-        return Words::new(&phase, format!("done in {took}"), Tone::Quiet, running);
+    if done.phase != Phase::Infer {
+        let happened = format!("done in {}", duration(done.duration_ms));
+        return Some(Words::new(phase, happened, Tone::Quiet, running));
     }
-    let mut happened = answered(data.0);
-    happened.push_str(&data.after(": ", "text"));
-    let mut words = Words::new(&phase, happened, Tone::Plain, running);
-    let tokens = [data.number("tokens_in"), data.number("tokens_out")];
-    words.tokens = tokens
-        .iter()
-        .any(Option::is_some)
-        .then(|| tokens.iter().flatten().fold(0, |sum: i64, n| sum.saturating_add(*n)));
-    words.left = data.number("budget_left");
-    words
+    let answer = done.inferred.as_ref()?;
+    let words = Words::new(phase, answered(answer, done.duration_ms), Tone::Plain, running);
+    let tokens = answer.tokens_in.saturating_add(answer.tokens_out);
+    Some(Words { tokens: Some(tokens), left: answer.budget_left, ..words })
 }
 
-fn of_step(name: EventName, data: &Fields<'_>) -> Words {
-    use EventName as E;
+/// Describes phases and the calls of models.
+fn of_model(body: &E) -> Option<Words> {
+    let (happened, running) = match body {
+        E::PhaseCompleted(done) => return of_phase(done),
+        E::ModelFailed(failed) => {
+            let (model, provider) = (&failed.model, &failed.provider);
+            let what = format!("{model} at {provider} did not answer: {}", text(&failed.message));
+            (what, "infer: the next model is called")
+        }
+        E::ModelRetrying(retry) => {
+            let what = format!("{}; asked again in {}", failure(&retry.failure), duration(retry.delay_ms));
+            (what, "infer: the models are called again")
+        }
+        E::HistorySummarized(summary) => {
+            let what = format!("{} messages were summed up by {}", summary.messages, summary.model);
+            let words = Words::new("infer", what, Tone::Plain, "infer: the model is called");
+            let tokens = summary.tokens_in.saturating_add(summary.tokens_out);
+            return Some(Words { tokens: Some(tokens), ..words });
+        }
+        E::OutputRejected(refused) => {
+            let what = format!("the answer is refused, asked once more: {}", text(&refused.message));
+            (what, "infer: the model is called again")
+        }
+        _ => return None,
+    };
+    Some(Words::new("infer", happened, Tone::Warning, running))
+}
+
+/// Describes the calls of tools.
+fn of_tool(body: &E) -> Option<Words> {
     use Tone as T;
-    let tool = data.text("name");
-    match name {
-        E::ModelFailed => {
-            let what = format!(
-                "{} at {} did not answer: {}",
-                data.text("model"),
-                data.text("provider"),
-                data.text("message")
-            );
-            Words::new("infer", what, T::Warning, "infer: the next model is called")
+    let (tool, happened, tone, running) = match body {
+        E::ToolUnavailable(tool) => {
+            (text(&tool.name), format!("not available: {}", text(&tool.message)), T::Warning, "resol")
         }
-        E::ToolUnavailable => {
-            Words::new(&tool, format!("not available: {}", data.text("message")), T::Warning, "resol")
+        E::ToolCalled(call) => {
+            let tool = text(&call.name);
+            let running = format!("{tool} is called");
+            return Some(Words::new(&tool, format!("called with {}", text(&call.input)), T::Plain, &running));
         }
-        E::ToolCalled => Words::new(
-            &tool,
-            format!("called with {}", data.text("input")),
-            T::Plain,
-            &format!("{tool} is called"),
-        ),
-        E::ToolCompleted => {
-            let output = data.after(": ", "output");
-            Words::new(
-                &tool,
-                format!("answered in {}{output}", data.duration("duration_ms")),
-                T::Plain,
-                "exec",
-            )
+        E::ToolCompleted(call) => {
+            let what = format!("answered in {}{}", duration(call.duration_ms), after(": ", &call.output));
+            (text(&call.name), what, T::Plain, "exec")
         }
-        E::ArtifactGenerated => {
-            let file = if data.has("file") { data.text("file") } else { data.text("artifact_id") };
-            Words::new(
-                "artifact",
-                format!("{file}, {} bytes", data.text("bytes")),
-                T::Good,
-                "exec: a file is kept",
-            )
-        }
-        E::ToolFailed => {
-            Words::new(&tool, format!("{}: {}", data.text("code"), data.text("message")), T::Warning, "exec")
-        }
-        E::ModelRetrying => {
-            let next = format!("asked again in {}", data.duration("delay_ms"));
-            Words::new(
-                "infer",
-                format!("{}: {}; {next}", data.text("code"), data.text("message")),
-                T::Warning,
-                "infer: the models are called again",
-            )
-        }
-        E::ToolRetrying => {
-            let next = match data.has("instead") {
-                true => format!("{} is called instead", data.text("instead")),
-                false => format!("retry {} in {}", data.text("retry"), data.duration("delay_ms")),
+        E::ToolFailed(call) => (text(&call.name), failure(&call.failure), T::Warning, "exec"),
+        E::ToolRetrying(call) => {
+            let next = match &call.instead {
+                Some(instead) => format!("{instead} is called instead"),
+                None => {
+                    let delay = call.delay_ms.map_or_else(|| "an unknown time".to_owned(), duration);
+                    format!("retry {} in {delay}", text(&call.retry))
+                }
             };
-            let what = format!("{}: {}; {next}", data.text("code"), data.text("message"));
-            Words::new(&tool, what, T::Warning, &format!("{tool} is called again"))
+            let (tool, what) = (text(&call.name), format!("{}; {next}", failure(&call.failure)));
+            return Some(Words::new(&tool, what, T::Warning, &format!("{tool} is called again")));
         }
-        other => of_others(other, data),
-    }
+        E::ToolNotCancelled(call) => {
+            let what = format!("{} was not cancelled: {}", call.agent, call.message);
+            ("tool".to_owned(), what, T::Warning, "no job waits for it")
+        }
+        E::ArtifactGenerated(made) => {
+            let file = made.file.as_ref().filter(|file| !file.is_empty()).unwrap_or(&made.artifact_id);
+            ("artifact".to_owned(), format!("{file}, {} bytes", made.bytes), T::Good, "exec: a file is kept")
+        }
+        E::BreakerOpened(breaker) => {
+            let what = format!("circuit breaker opened; next try at {}", breaker.until);
+            (text(&breaker.tool.as_ref().or(breaker.model.as_ref())), what, T::Warning, "exec")
+        }
+        _ => return None,
+    };
+    Some(Words::new(&tool, happened, tone, running))
 }
 
 /// Describes escalated errors and delegations.
-fn of_others(name: EventName, data: &Fields<'_>) -> Words {
-    use EventName as E;
+fn of_delegate(body: &E) -> Option<Words> {
     use Tone as T;
-    match name {
-        E::ToolNotCancelled => {
-            let what = format!("{} was not cancelled: {}", data.text("agent"), data.text("message"));
-            Words::new("tool", what, T::Warning, "no job waits for it")
-        }
-        E::BreakerOpened => {
-            let who = if data.has("tool") { data.text("tool") } else { data.text("model") };
-            let what = format!("circuit breaker opened; next try at {}", data.text("until"));
-            Words::new(&who, what, T::Warning, "exec")
-        }
-        E::ErrorEscalated => {
-            let to = data.0.pointer("/escalation/target").and_then(Value::as_str).unwrap_or("the operators");
-            let what = format!("{} is handed to {to}: {}", data.text("code"), data.text("message"));
+    Some(match body {
+        E::ErrorEscalated(error) => {
+            let to = error.escalation.as_ref().and_then(|to| to.target.as_deref());
+            let to = to.unwrap_or("the operators");
+            let what = format!("{} is handed to {to}: {}", error.code, text(&error.message));
             Words::new("error", what, T::Bad, "is settled")
         }
-        E::ErrorReplaced => {
-            let what =
-                format!("{}: {}; a value replaces the result", data.text("code"), data.text("message"));
+        E::ErrorReplaced(error) => {
+            let what = format!("{}; a value replaces the result", failure(error));
             Words::new("error", what, T::Warning, "is settled")
         }
-        E::DelegationStarted => {
-            let what = match data.text("role").as_str() {
-                "child" => format!("works for job {} (depth {})", data.text("job_id"), data.text("depth")),
-                _ => format!("is asked ({}): engagement {}", data.text("mode"), data.text("engagement_id")),
+        E::DelegationStarted(begun) => {
+            let what = match begun.role {
+                DelegationRole::Child => format!("works for job {} (depth {})", begun.job_id, begun.depth),
+                DelegationRole::Parent => {
+                    format!("is asked ({}): engagement {}", text(&begun.mode), text(&begun.engagement_id))
+                }
             };
-            Words::new(&data.text("agent_id"), what, T::Plain, "other agents work")
+            Words::new(&begun.agent_id, what, T::Plain, "other agents work")
         }
-        E::DelegationCompleted => {
-            let status = data.text("status");
-            let tone = if status == "success" { T::Good } else { T::Warning };
-            let what =
-                format!("{status} in {}, {} tokens", data.duration("duration_ms"), data.text("tokens_used"));
-            Words::new(&data.text("agent_id"), what, tone, "waits for a worker")
+        E::DelegationCompleted(ended) => {
+            let tone = if ended.status == DelegationState::Success { T::Good } else { T::Warning };
+            let (status, took) = (text(&ended.status), duration(ended.duration_ms));
+            let what = format!("{status} in {took}, {} tokens", ended.tokens_used);
+            Words::new(&ended.agent_id, what, tone, "waits for a worker")
         }
-        other => of_reviews(other, data),
-    }
+        _ => return None,
+    })
 }
 
-/// Describes events of reviews.
-fn of_reviews(name: EventName, data: &Fields<'_>) -> Words {
-    use EventName as E;
+/// Describes events of reviews, and answers of the user.
+fn of_review(body: &E) -> Option<Words> {
     use Tone as T;
-    let tool = data.text("name");
-    match name {
-        E::InputReceived => {
-            Words::new("input", format!("{} answered", data.text("by")), T::Good, "waits for a worker")
+    let (happened, tone, running) = match body {
+        E::InputReceived(answer) => {
+            let what = format!("{} answered", answer.by);
+            return Some(Words::new("input", what, T::Good, "waits for a worker"));
         }
-        E::ReviewOpened => {
+        E::ReviewOpened(review) => {
+            let (reviewer, tool) = (&review.reviewer, text(&review.name));
+            let what = format!("asks {reviewer} about {tool}: review {}", review.review_id);
+            (what, T::Warning, "waits for an answer")
+        }
+        E::ReviewVoted(vote) => {
+            let word = if vote.approve { "yes" } else { "no" };
+            let (reason, yes, no) = (after(": ", &vote.reason), vote.approvals, vote.rejections);
+            let sums = format!("{yes} yes, {no} no; {} have to agree", vote.needed);
+            (format!("{} says {word}{reason} ({sums})", vote.by), T::Plain, "waits for an answer")
+        }
+        E::ReviewReminded(review) => {
+            let (reviewer, tool) = (&review.reviewer, text(&review.name));
+            let what = format!("still asks {reviewer} about {tool}: review {}", review.review_id);
+            (what, T::Warning, "waits for an answer")
+        }
+        E::ReviewEscalated(review) => {
+            let (from, to, tool) = (&review.from, &review.reviewer, text(&review.name));
             let what =
-                format!("asks {} about {tool}: review {}", data.text("reviewer"), data.text("review_id"));
-            Words::new("review", what, T::Warning, "waits for an answer")
+                format!("{from} did not answer in time; asks {to} about {tool}: review {}", review.review_id);
+            (what, T::Warning, "waits for an answer")
         }
-        E::ReviewVoted => {
-            let word = if data.text("approve") == "true" { "yes" } else { "no" };
-            let (yes, no, needed) = (data.text("approvals"), data.text("rejections"), data.text("needed"));
-            let reason = data.after(": ", "reason");
-            let what = format!(
-                "{} says {word}{reason} ({yes} yes, {no} no; {needed} have to agree)",
-                data.text("by")
-            );
-            Words::new("review", what, T::Plain, "waits for an answer")
+        E::ReviewDecided(review) => {
+            let tone = if review.state == ReviewState::Approved { T::Good } else { T::Warning };
+            let (by, reason) = (text(&review.decided_by), after(": ", &review.reason));
+            (format!("{} by {by}{reason}", text(&review.state)), tone, "waits for a worker")
         }
-        E::ReviewReminded => {
-            let what = format!(
-                "still asks {} about {tool}: review {}",
-                data.text("reviewer"),
-                data.text("review_id")
-            );
-            Words::new("review", what, T::Warning, "waits for an answer")
+        E::ReviewAnsweredLate(answer) => {
+            let what = format!("an answer of {} came too late and changes nothing", answer.by);
+            (what, T::Warning, "running")
         }
-        E::ReviewEscalated => {
-            let (from, to) = (data.text("from"), data.text("reviewer"));
-            let what = format!(
-                "{from} did not answer in time; asks {to} about {tool}: review {}",
-                data.text("review_id")
-            );
-            Words::new("review", what, T::Warning, "waits for an answer")
-        }
-        E::ReviewDecided => {
-            let reason = data.after(": ", "reason");
-            let tone = if data.text("state") == "approved" { T::Good } else { T::Warning };
-            Words::new(
-                "review",
-                format!("{} by {}{reason}", data.text("state"), data.text("decided_by")),
-                tone,
-                "waits for a worker",
-            )
-        }
-        E::ReviewAnsweredLate => Words::new(
-            "review",
-            format!("an answer of {} came too late and changes nothing", data.text("by")),
-            T::Warning,
-            "running",
-        ),
-        other => of_decisions(other, data),
-    }
+        _ => return None,
+    };
+    Some(Words::new("review", happened, tone, running))
 }
 
-/// Describes events of budgets and checks of the answer.
-fn of_decisions(name: EventName, data: &Fields<'_>) -> Words {
-    use EventName as E;
+/// Describes budgets, filters, memory and state of an agent in a turn.
+fn of_check(body: &E) -> Option<Words> {
     use Tone as T;
-    match name {
-        E::UsageClamped => {
-            let what = format!(
-                "the provider reported {} tokens; {} were booked",
-                data.text("reported"),
-                data.text("booked")
-            );
-            Words::new("budget", what, T::Warning, "infer")
+    let unit =
+        |unit: Option<Measure>| if unit == Some(Measure::Money) { "millionths of money" } else { "tokens" };
+    let (step, happened, tone, running) = match body {
+        E::UsageClamped(usage) => {
+            let (reported, booked) = (usage.reported, usage.booked);
+            let what = format!("the provider reported {reported} tokens; {booked} were booked");
+            ("budget", what, T::Warning, "infer")
         }
-        E::BudgetExceeded => {
-            let what = format!(
-                "the call needs {} {}; {} of {} are spent{}",
-                data.text("needed"),
-                unit(data),
-                data.text("settled"),
-                data.text("limit"),
-                data.after(" of budget ", "budget")
-            );
-            Words::new("budget", what, T::Bad, "infer")
+        E::BudgetExceeded(budget) => {
+            let (needed, unit) = (text(&budget.needed), unit(budget.unit));
+            let (settled, limit) = (text(&budget.settled), text(&budget.limit));
+            let whose = after(" of budget ", &budget.budget);
+            let what = format!("the call needs {needed} {unit}; {settled} of {limit} are spent{whose}");
+            ("budget", what, T::Bad, "infer")
         }
-        E::BudgetWarning => {
-            let whose = match data.has("budget") {
-                false => "the engagement's budget".to_owned(),
-                true => format!("budget {}", data.text("budget")),
+        E::BudgetWarning(budget) => {
+            let whose = match &budget.budget {
+                None => "the engagement's budget".to_owned(),
+                Some(name) => format!("budget {name}"),
             };
-            let what = format!("{}% of the {} of {whose} are spent", data.text("percent"), unit(data));
-            Words::new("budget", what, T::Warning, "infer")
+            let unit = unit(Some(budget.unit));
+            ("budget", format!("{}% of the {unit} of {whose} are spent", budget.percent), T::Warning, "infer")
         }
-        E::OutputRejected => Words::new(
-            "infer",
-            format!("the answer is refused, asked once more: {}", data.text("message")),
-            T::Warning,
-            "infer: the model is called again",
-        ),
-        other => of_keeping(other, data),
+        E::ContentFlagged(flagged) => {
+            let (found, action) = (text(&flagged.found), text(&flagged.action));
+            ("filter", format!("{found} in {}: {action}", flagged.place), T::Warning, "running")
+        }
+        E::GuardrailChecked(check) => {
+            let (verb, tone) = if check.passed { ("passed", T::Plain) } else { ("did not pass", T::Warning) };
+            let what = format!("the {} guardrail {verb} ({})", text(&check.side), check.tool);
+            ("guard", what, tone, "running")
+        }
+        E::MemoryRecalled(memory) => {
+            let (messages, engagements) = (memory.messages, memory.engagements);
+            let what = format!("{messages} messages of {engagements} earlier engagements are recalled");
+            ("norm", what, T::Plain, "norm")
+        }
+        E::StateChanged(state) => ("persist", format!("state: {}", text(&state.changes)), T::Plain, "emit"),
+        E::StateRolledBack(state) => {
+            let what = format!("state rolled back, {}: {}", state.reason, text(&state.changes));
+            ("persist", what, T::Warning, "is settled")
+        }
+        _ => return None,
+    };
+    Some(Words::new(step, happened, tone, running))
+}
+
+/// Returns a field as people read it; `?` where the event does not have it.
+fn text(field: &impl Serialize) -> String {
+    match json!(field) {
+        Value::Null => "?".to_owned(),
+        value => plain(&value),
     }
 }
 
-/// Describes the filters, memory and state of an agent in a turn.
-fn of_keeping(name: EventName, data: &Fields<'_>) -> Words {
-    use EventName as E;
-    use Tone as T;
-    match name {
-        E::ContentFlagged => {
-            let what = format!("{} in {}: {}", data.text("found"), data.text("where"), data.text("action"));
-            Words::new("filter", what, T::Warning, "running")
-        }
-        E::GuardrailChecked => {
-            let passed = data.0["passed"] == true;
-            let verb = if passed { "passed" } else { "did not pass" };
-            let what = format!("the {} guardrail {verb} ({})", data.text("side"), data.text("tool"));
-            Words::new("guard", what, if passed { T::Plain } else { T::Warning }, "running")
-        }
-        E::HistorySummarized => {
-            let what = format!("{} messages were summed up by {}", data.text("messages"), data.text("model"));
-            let mut words = Words::new("infer", what, T::Plain, "infer: the model is called");
-            let tokens = [data.number("tokens_in"), data.number("tokens_out")];
-            words.tokens = Some(tokens.iter().flatten().fold(0, |sum: i64, n| sum.saturating_add(*n)));
-            words
-        }
-        E::MemoryRecalled => {
-            let what = format!(
-                "{} messages of {} earlier engagements are recalled",
-                data.text("messages"),
-                data.text("engagements")
-            );
-            Words::new("norm", what, T::Plain, "norm")
-        }
-        E::StateChanged => {
-            Words::new("persist", format!("state: {}", data.text("changes")), T::Plain, "emit")
-        }
-        E::StateRolledBack => {
-            let what = format!("state rolled back, {}: {}", data.text("reason"), data.text("changes"));
-            Words::new("persist", what, T::Warning, "is settled")
-        }
-        other => Words::new(other.as_str(), other.meaning().trim(), T::Plain, "running"),
+/// Returns the field after `lead`; nothing where the event does not have it.
+fn after(lead: &str, field: &impl Serialize) -> String {
+    match plain(field) {
+        empty if empty.is_empty() => empty,
+        field => format!("{lead}{field}"),
     }
 }
 
-/// The data of an event, as text.
-struct Fields<'a>(&'a Value);
-
-impl Fields<'_> {
-    fn has(&self, name: &str) -> bool {
-        !matches!(&self.0[name], Value::Null) && self.0[name] != ""
-    }
-
-    fn text(&self, name: &str) -> String {
-        match &self.0[name] {
-            Value::Null => "?".to_owned(),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        }
-    }
-
-    /// Returns the field after `lead`; nothing when the event does not have the field.
-    fn after(&self, lead: &str, name: &str) -> String {
-        if self.has(name) { format!("{lead}{}", self.text(name)) } else { String::new() }
-    }
-
-    fn number(&self, name: &str) -> Option<i64> {
-        self.0[name].as_i64()
-    }
-
-    /// Returns a duration that people wait for.
-    fn span(&self, name: &str) -> String {
-        match self.number(name) {
-            Some(ms) if ms >= 60_000 => crate::output::text::span(ms),
-            _ => self.duration(name),
-        }
-    }
-
-    fn duration(&self, name: &str) -> String {
-        duration(self.number(name))
-    }
+fn failure(failure: &Failure) -> String {
+    format!("{}: {}", failure.code, text(&failure.message))
 }
 
 /// Returns a duration of milliseconds, as people read it.
 #[must_use]
-pub fn duration(ms: Option<i64>) -> String {
-    match ms {
-        None => "an unknown time".to_owned(),
-        Some(ms @ 0..1_000) => format!("{ms} ms"),
-        Some(ms) => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+pub fn duration(ms: impl Into<i128>) -> String {
+    match ms.into() {
+        ms @ 0..1_000 => format!("{ms} ms"),
+        ms => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-    use turnstone_domain::Timestamp;
+    use crate::commands::dev::timeline::infer;
+    use turnstone_domain::event::EventName;
 
     fn words(name: &str, data: Value) -> Words {
-        of(&SeenEvent { name: name.into(), turn: 1, engagement: "e".into(), data, at: Timestamp(0) })
+        of(&SeenEvent::read(&json!({"name": name, "turn": 1, "engagement_id": "e", "data": data, "at": 0})))
+    }
+
+    /// Returns a value that a schema describes.
+    fn sample(schema: &Value, types: &Value, full: bool) -> Value {
+        let list = |name: &str| schema[name].as_array().into_iter().flatten();
+        if let Some(name) = schema["$ref"].as_str() {
+            return sample(&types[name.rsplit('/').next().unwrap()], types, full);
+        }
+        if let Some(form) = list("oneOf").find(|form| form["type"] != "null") {
+            return sample(form, types, full);
+        }
+        let mut members = serde_json::Map::new();
+        for part in list("allOf") {
+            members.extend(sample(part, types, full).as_object().cloned().unwrap_or_default());
+        }
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        for (name, member) in properties.filter(|(name, _)| full || list("required").any(|one| one == *name))
+        {
+            members.insert(name.clone(), sample(member, types, full));
+        }
+        match schema["type"].as_str().or_else(|| schema["type"][0].as_str()) {
+            _ if schema["enum"].is_array() => schema["enum"][0].clone(),
+            None | Some("object") if schema["allOf"].is_array() || schema["properties"].is_object() => {
+                members.into()
+            }
+            Some("integer" | "number") => json!(7),
+            Some("boolean") => json!(true),
+            Some("array") => json!([sample(&schema["items"], types, full)]),
+            Some("object") => json!({}),
+            _ => json!("7"),
+        }
+    }
+
+    /// Returns data of an event, with all members or without those that may be absent.
+    fn sample_of(name: EventName, full: bool) -> Value {
+        let mut types = Vec::new();
+        let own = name.add_schemas(&mut types);
+        let types: serde_json::Map<_, _> =
+            types.into_iter().map(|(name, schema)| (name, json!(schema))).collect();
+        sample(&types[own.as_ref()].clone(), &types.into(), full)
     }
 
     #[test]
     fn every_event_has_words_of_its_own() {
         for name in EventName::ALL {
-            let said = words(name.as_str(), json!({}));
-            assert!(!said.happened.is_empty() && !said.step.is_empty(), "{name}");
-            assert_eq!(said.running.is_none(), name.ends_job(), "{name}");
-            assert_ne!(said.happened, name.meaning().trim(), "{name} fell through to the general wording");
+            for full in [true, false] {
+                let data = sample_of(*name, full);
+                let said = words(name.as_str(), data.clone());
+                assert!(!said.happened.is_empty() && !said.step.is_empty(), "{name}");
+                assert_eq!(said.running.is_none(), name.ends_job(), "{name}");
+                assert_ne!(said.step, name.as_str(), "{name} is shown with its data: {data}");
+            }
         }
     }
 
     #[test]
     fn a_model_call_shows_tokens_and_what_is_left() {
-        let data = json!({ "phase": "infer", "duration_ms": 1234, "model": "m", "provider": "p", "tokens_in": 10,
-            "tokens_out": 5, "finish_reason": "stop", "budget_left": 85, "text": "hi" });
-        let said = words("phase.completed", data);
-        assert_eq!(said.happened, "m at p answered in 1.2 s (stop): hi");
-        assert_eq!((said.tokens, said.left, said.running.as_deref()), (Some(15), Some(85), Some("exec")));
+        let said = of(&infer(1, "stop", 10));
+        assert_eq!(said.happened, "m at p answered in 812 ms (stop)");
+        assert_eq!((said.tokens, said.left, said.running.as_deref()), (Some(15), Some(47_686), Some("exec")));
+        assert_eq!(duration(1_234), "1.2 s");
     }
 
     #[test]
     fn numbers_of_any_size_are_added_without_overflow() {
-        let data = json!({ "phase": "infer", "tokens_in": i64::MAX, "tokens_out": 5 });
-        assert_eq!(words("phase.completed", data).tokens, Some(i64::MAX));
+        assert_eq!(of(&infer(1, "stop", i64::MAX)).tokens, Some(i64::MAX));
     }
 
     #[test]
     fn an_event_of_a_newer_server_is_shown_as_it_is() {
         let said = words("engagement.renamed", json!({ "into": "x" }));
         assert_eq!((said.step.as_str(), said.happened.as_str()), ("engagement.renamed", r#"{"into":"x"}"#));
+        let said = words("queue.paused", json!({ "queues": ["x"] }));
+        assert_eq!((said.step.as_str(), said.happened.as_str()), ("queue.paused", r#"{"queues":["x"]}"#));
+        let said = of(&infer(1, "a newer word", 10));
+        assert!(said.step == "phase.completed" && said.happened.contains("a newer word"), "{said:?}");
     }
 }

@@ -18,19 +18,18 @@ impl Question {
     #[must_use]
     pub fn of(engagement: &State) -> Option<Self> {
         let awaiting = engagement.awaiting.as_ref()?;
-        Self::read(&engagement.engagement_id, awaiting.call_id.as_deref(), awaiting.request_keys.as_ref())
+        Self::read(&engagement.engagement_id, awaiting.call_id.as_deref()?, awaiting.request_keys.as_ref()?)
     }
 
     /// Returns the question of a call, with its keys as an event `input.requested` has them; `None` when there is none.
     #[must_use]
-    pub fn read(engagement: &str, call_id: Option<&str>, keys: Option<&Value>) -> Option<Self> {
-        let call_id = call_id?.to_owned();
-        let keys = keys?
+    pub fn read(engagement: &str, call_id: &str, keys: &Value) -> Option<Self> {
+        let keys = keys
             .as_object()?
             .iter()
             .map(|(key, requested)| (text::line(key), text::line(&plain(requested))))
             .collect();
-        Some(Self { engagement: engagement.to_owned(), call_id, keys })
+        Some(Self { engagement: engagement.to_owned(), call_id: call_id.to_owned(), keys })
     }
 
     /// Returns the question, on one line. The key of the only question is left out.
@@ -90,7 +89,7 @@ mod tests {
     use serde_json::json;
 
     fn question(keys: Value) -> Question {
-        Question::read("e", Some("c"), Some(&keys)).unwrap()
+        Question::read("e", "c", &keys).unwrap()
     }
 
     #[test]
@@ -101,7 +100,7 @@ mod tests {
         let two = question(json!({"city": "Where to?", "day": "When?"}));
         assert_eq!(two.asked(), "city: Where to?; day: When?");
         assert_eq!(two.command(), "turnstone engagement answer e --call c city=VALUE day=VALUE");
-        assert_eq!(Question::read("e", Some("c"), None), None);
+        assert_eq!(Question::read("e", "c", &json!(null)), None);
     }
 
     #[test]

@@ -6,12 +6,13 @@ use crate::failure::Failure;
 use crate::output::table::{self, Column, plain, time};
 use crate::output::{Output, text};
 use futures::StreamExt as _;
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 use std::fmt::Display;
 use std::io;
 use turnstone_api::answers::{BudgetView, CountedQueue, State, WorkerItem, WorkerItemKind};
 use turnstone_domain::JobState;
+use turnstone_domain::event::Parked;
 use turnstone_ojs::JobBody;
 
 /// How many items are queried at once.
@@ -123,23 +124,17 @@ pub fn list_with_reasons<T: Serialize>(
 }
 
 async fn described(data: &Value, job: &JobBody, client: &Client) -> Result<String, Failure> {
-    if let Some(children) = data["children"].as_i64() {
-        return Ok(text::counted(children, "delegated job"));
+    match Parked::deserialize(data) {
+        Ok(Parked::Children { children }) => {
+            Ok(text::counted(i64::try_from(children).unwrap_or(i64::MAX), "delegated job"))
+        }
+        Ok(Parked::Budget { budget: name, until, .. }) => budget(&name, until.as_deref(), job, client).await,
+        Ok(Parked::Input { .. }) => input(job, client).await,
+        Ok(Parked::Review { review_id: id, reviewer, .. }) => {
+            Ok(format!("review {id} by {reviewer}: turnstone review show {id}"))
+        }
+        Err(_) => Ok(plain(data)),
     }
-    if data["kind"] == "budget" {
-        return budget(data, job, client).await;
-    }
-    if asks_user(data) {
-        return input(job, client).await;
-    }
-    let id = plain(&data["review_id"]);
-    Ok(format!("review {id} by {}: turnstone review show {id}", plain(&data["reviewer"])))
-}
-
-/// Returns whether a job waits for an answer of its user. A review of a call's input is of the kind `input` too, and has an id.
-#[must_use]
-pub fn asks_user(waits_for: &Value) -> bool {
-    waits_for["kind"] == "input" && waits_for["review_id"].is_null()
 }
 
 async fn engagement_of(job: &JobBody, client: &Client) -> Result<State, Failure> {
@@ -156,9 +151,8 @@ async fn input(job: &JobBody, client: &Client) -> Result<String, Failure> {
     })
 }
 
-async fn budget(data: &Value, job: &JobBody, client: &Client) -> Result<String, Failure> {
-    let name = plain(&data["budget"]);
-    let until = time(&data["until"]);
+async fn budget(name: &str, until: Option<&str>, job: &JobBody, client: &Client) -> Result<String, Failure> {
+    let until = time(&until);
     let anew = if until.is_empty() { until } else { format!(", or begins anew at {until}") };
     if name == "engagement" {
         let State { engagement_id: id, tokens, .. } = engagement_of(job, client).await?;
@@ -167,7 +161,7 @@ async fn budget(data: &Value, job: &JobBody, client: &Client) -> Result<String, 
             "its own budget{numbers}: turnstone budget raise --engagement {id} --tokens N{anew}"
         ));
     }
-    let shared: BudgetView = client.get(&["budgets", &name], &[]).await?;
+    let shared: BudgetView = client.get(&["budgets", name], &[]).await?;
     let (limits, row) = (&shared.limits, shared.rows.first());
     let tokens = [("tokens-per-day", limits.tokens_per_day), ("tokens", limits.tokens)];
     let costs = [("cost-per-day", &limits.cost_per_day), ("cost", &limits.cost)];

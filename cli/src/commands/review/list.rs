@@ -7,9 +7,11 @@ use crate::output::Format;
 use crate::output::table::{Column, column, plain, time};
 use crate::output::text;
 use clap::{Args, ValueEnum};
+use serde::Deserialize as _;
 use serde_json::Value;
 use std::process::ExitCode;
 use turnstone_api::answers::Review;
+use turnstone_domain::event::Parked;
 use turnstone_ojs::JobBody;
 
 /// The most columns of a question in a table.
@@ -117,7 +119,8 @@ async fn questions(client: &Client, limit: usize) -> Vec<String> {
         return Vec::new();
     };
     let mut lines = Vec::new();
-    let asks = |job: &&JobBody| job.waits_for.as_ref().is_some_and(waiting::asks_user);
+    let waits_for = |job: &JobBody| job.waits_for.as_ref().and_then(|data| Parked::deserialize(data).ok());
+    let asks = |job: &&JobBody| matches!(waits_for(job), Some(Parked::Input { .. }));
     for job in jobs.iter().filter(asks).take(limit) {
         if let Ok(Some(why)) = waiting::reason(job, None, client).await {
             lines.push(format!("job {} waits for {why}", job.id));
