@@ -1,20 +1,17 @@
 //! The OpenAPI document: its frame, and the shapes that many endpoints share.
 //!
 //! Every endpoint describes itself in its own file (`#[utoipa::path]`). The router collects the descriptions, so the
-//! served and the described endpoints are the same list. The types here exist for the document only.
-
-#![expect(unused_qualifications, reason = "the derive of the schemas writes every name out in full")]
+//! served and the described endpoints are the same list.
 
 use crate::reply::{self, JSON};
 use crate::stamp::speaks_ojs;
 use axum::response::Response;
-use serde_json::{Map, Value};
 use std::mem;
 pub(crate) use turnstone_ojs::ErrorReply;
 use turnstone_ojs::{ErrorBody, JobBody, JobReply, MEDIA_TYPE};
+use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{self, Content, OpenApi, Ref, RefOr, ResponseBuilder};
-use utoipa::{OpenApi as _, ToSchema};
 
 /// A media type, and the schema of its bodies.
 type Body = (String, RefOr<Content>);
@@ -107,42 +104,4 @@ fn openapi() {}
 /// `GET /openapi.json`: the document.
 pub(crate) fn answer(document: &OpenApi) -> Response {
     reply::ok(&serde_json::to_value(document).unwrap_or_default())
-}
-
-/// A job that is to run again.
-#[derive(ToSchema)]
-#[schema(example = json!({"override": {"queue": "mail-slow", "priority": 10}}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct RetryRequest {
-    /// Options that were overridden.
-    #[schema(rename = "override")]
-    anew: Option<RetryOverride>,
-}
-
-/// Options that are not given stay as they were.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct RetryOverride {
-    queue: Option<String>,
-    #[schema(minimum = -100, maximum = 100)]
-    priority: Option<i64>,
-    #[schema(minimum = 1)]
-    timeout_ms: Option<i64>,
-    /// A retry policy, over the defaults.
-    retry: Option<Map<String, Value>>,
-}
-
-/// A job to be enqueued. Members that are not listed are kept and returned; `ext_agent_*` make it an agent job.
-#[derive(ToSchema)]
-#[schema(example = json!({"type": "email.send", "args": ["ada@example.com", "welcome"], "options": {"queue": "mail"}}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct Enqueue {
-    /// Dot-separated parts of a-z, 0-9, `_`, `-`.
-    #[schema(rename = "type")]
-    job_type: String,
-    args: Vec<Value>,
-    /// UUIDv7; made by the server when it is left out.
-    id: Option<String>,
-    meta: Option<Map<String, Value>>,
-    options: Option<Map<String, Value>>,
 }

@@ -15,6 +15,7 @@ use turnstone_domain::principal::Principal;
 use turnstone_domain::{RawObject, Timestamp};
 use turnstone_ojs::OjsError;
 use turnstone_store::Page;
+use utoipa::ToSchema;
 
 /// The header with the id of a request.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -324,6 +325,8 @@ where
 }
 
 /// A document, which may be larger than other requests, with any media type.
+#[derive(ToSchema)]
+#[schema(as = BinaryDocument, value_type = String, format = Binary)]
 pub(crate) struct Document(pub(crate) Bytes);
 
 /// The most bytes of a document.

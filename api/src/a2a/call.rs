@@ -1,5 +1,6 @@
 //! `POST /a2a/{agent}`: a call of JSON-RPC.
 
+use super::rpc::A2aCall;
 use super::{list, method};
 use crate::api::Shared;
 use crate::caller::Who;
@@ -7,22 +8,7 @@ use crate::reply::{Answer, Failure};
 use crate::request::{Raw, RequestId, Segment};
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde_json::Value;
 use turnstone_ojs::OjsError;
-use utoipa::ToSchema;
-
-/// A request of JSON-RPC 2.0.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-struct A2aCall {
-    /// 2.0.
-    jsonrpc: String,
-    /// A text or a number.
-    id: Value,
-    /// SendMessage, SendStreamingMessage, GetTask, ListTasks, CancelTask or SubscribeToTask.
-    method: String,
-    params: Option<Value>,
-}
 
 /// A call of A2A 1.0 over JSON-RPC. Errors of the protocol are answers with `error` and the status 200.
 #[utoipa::path(

@@ -2,8 +2,28 @@
 
 use crate::reply::{self, Failure};
 use axum::response::Response;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use turnstone_ojs::OjsError;
+use turnstone_domain::RawJson;
+use turnstone_ojs::{OjsError, request};
+use utoipa::ToSchema;
+
+/// A request of JSON-RPC 2.0.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct A2aCall {
+    /// 2.0.
+    #[schema(value_type = String)]
+    jsonrpc: Option<RawJson>,
+    /// A text or a number.
+    #[schema(value_type = Value)]
+    id: Option<RawJson>,
+    /// SendMessage, SendStreamingMessage, GetTask, ListTasks, CancelTask or SubscribeToTask.
+    #[schema(value_type = String)]
+    method: Option<RawJson>,
+    #[serde(default, deserialize_with = "request::sent")]
+    #[schema(value_type = Option<Value>)]
+    params: Option<RawJson>,
+}
 
 /// A client's call.
 pub(super) struct RpcCall {
@@ -118,21 +138,21 @@ impl RpcCall {
     /// Reads a call. A refusal contains the id as far as it could be read.
     pub(super) fn read(body: &[u8]) -> Result<Self, (Value, RpcRefusal)> {
         // Depth and duplicate names are checked as in any other body.
-        let fields = turnstone_ojs::body::read_object(body)
+        let sent: A2aCall = request::read(body)
             .map_err(|error| (Value::Null, RpcRefusal::unreadable(error.message.trim_end_matches('.'))))?;
-        let id = fields.get("id").and_then(|id| id.parse::<Value>().ok()).unwrap_or_default();
+        let id = sent.id.and_then(|id| id.parse::<Value>().ok()).unwrap_or_default();
         if !(id.is_string() || id.is_number()) {
             let why = "`id` must be there, a text or a number: every call of A2A has an answer.";
             return Err((Value::Null, RpcRefusal::malformed(why)));
         }
-        let text = |name| fields.get(name).and_then(|value| value.parse::<String>().ok());
-        if text("jsonrpc").as_deref() != Some("2.0") {
+        let text = |member: Option<RawJson>| member.and_then(|value| value.parse::<String>().ok());
+        if text(sent.jsonrpc).as_deref() != Some("2.0") {
             return Err((id, RpcRefusal::malformed("`jsonrpc` must be \"2.0\".")));
         }
-        let Some(method) = text("method") else {
+        let Some(method) = text(sent.method) else {
             return Err((id, RpcRefusal::malformed("`method` must be a text.")));
         };
-        let params = match fields.get("params") {
+        let params = match sent.params {
             None => Map::new(),
             Some(params) => match params.parse() {
                 Ok(params) => params,

@@ -6,7 +6,7 @@
 
 use super::begin::{Begun, begin};
 use super::configured::ConfigureRecord;
-use super::request_types::{ProtocolRequest, Wish};
+use super::request_types::{AgentRequest, ProtocolRequest, Wish};
 use super::{cancel, configure, find, resume, stream};
 use crate::agents::input::check_json;
 use crate::api::{App, Shared};
@@ -19,7 +19,6 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::JobId;
@@ -28,7 +27,6 @@ use turnstone_domain::engagement::Engagement;
 use turnstone_domain::question::Said;
 use turnstone_ojs::OjsError;
 use turnstone_store::Ring;
-use utoipa::ToSchema;
 
 /// The longest time that a request with `wait` waits for its event.
 const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,37 +35,6 @@ const POLL: Duration = Duration::from_millis(500);
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RUN_ID: HeaderName = HeaderName::from_static("x-run-id");
-
-/// A request to an agent. `type` names its type. Without it `input` makes a ChatRequest, `args` a ConfigureRequest,
-/// `request_keys` a ResumeWithInput, and `request_id` alone a CancelRequest.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(super) struct AgentRequest {
-    /// ChatRequest, ConfigureRequest, CancelRequest, ResumeWithInput, or an operation of the agent's own.
-    r#type: Option<String>,
-    /// The client's id of the request; to cancel and to resume, the id of the request that is meant. The same id with
-    /// the same body is the same request.
-    request_id: Option<String>,
-    /// The run that is continued or configured; without it a new one begins.
-    run_id: Option<String>,
-    /// Kept and shown in the status.
-    run_context: Option<Map<String, Value>>,
-    /// Kept and shown in the status.
-    logging_level: Option<String>,
-    /// Kept and shown in the status; its `user` is the user of the request: `{"id": …, "email": …}`.
-    request_metadata: Option<Map<String, Value>>,
-    /// ChatRequest: the text. An operation: its input.
-    input: Option<Value>,
-    /// ConfigureRequest: settings for later requests.
-    args: Option<Map<String, Value>>,
-    /// ResumeWithInput: the values that the request waits for.
-    request_keys: Option<Map<String, Value>>,
-    /// ResumeWithInput: the question that is answered, as in `wait_for_input`; the answer then applies to no other
-    /// question.
-    call_id: Option<String>,
-    /// The same, when it is a review.
-    review_id: Option<String>,
-}
 
 /// Sends a request to an agent (Agent Protocol, process).
 ///

@@ -3,21 +3,62 @@
 use crate::caller::{Caller, PeerRequest};
 use crate::reply::Failure;
 use axum::http::HeaderMap;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::Operation;
 use turnstone_domain::principal::Principal;
 use turnstone_domain::schema::Schema;
-use turnstone_domain::{CallId, RawJson, RawObject, digest};
-use turnstone_ojs::{OjsError, body};
+use turnstone_domain::{CallId, RawJson, digest};
+use turnstone_ojs::{Fields, OjsError};
+use utoipa::ToSchema;
 
 /// A request's name has at most this many characters.
 const NAME_CHARACTERS: usize = 200;
-/// The members that determine the type of a request without `type`.
-const TELLING: [&str; 3] = ["input", "args", "request_keys"];
 /// The members by which a ResumeWithInput names its question: a call or a review, as in `wait_for_input`.
 const QUESTION: [&str; 2] = ["call_id", "review_id"];
 /// The members that every request may have.
 const BASE: [&str; 6] = ["type", "request_id", "run_id", "run_context", "logging_level", "request_metadata"];
+
+/// A request to an agent. `type` names its type. Without it `input` makes a ChatRequest, `args` a ConfigureRequest,
+/// `request_keys` a ResumeWithInput, and `request_id` alone a CancelRequest.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct AgentRequest {
+    /// ChatRequest, ConfigureRequest, CancelRequest, ResumeWithInput, or an operation of the agent's own.
+    #[schema(value_type = Option<String>)]
+    r#type: Option<RawJson>,
+    /// The client's id of the request; to cancel and to resume, the id of the request that is meant. The same id with
+    /// the same body is the same request.
+    #[schema(value_type = Option<String>)]
+    request_id: Option<RawJson>,
+    /// The run that is continued or configured; without it a new one begins.
+    #[schema(value_type = Option<String>)]
+    run_id: Option<RawJson>,
+    /// Kept and shown in the status.
+    #[schema(value_type = Option<Map<String, Value>>)]
+    run_context: Option<RawJson>,
+    /// Kept and shown in the status.
+    #[schema(value_type = Option<String>)]
+    logging_level: Option<RawJson>,
+    /// Kept and shown in the status; its `user` is the user of the request: `{"id": …, "email": …}`.
+    #[schema(value_type = Option<Map<String, Value>>)]
+    request_metadata: Option<RawJson>,
+    /// ChatRequest: the text. An operation: its input.
+    #[schema(value_type = Option<Value>)]
+    input: Option<RawJson>,
+    /// ConfigureRequest: settings for later requests.
+    #[schema(value_type = Option<Map<String, Value>>)]
+    args: Option<RawJson>,
+    /// ResumeWithInput: the values that the request waits for.
+    #[schema(value_type = Option<Map<String, Value>>)]
+    request_keys: Option<RawJson>,
+    /// ResumeWithInput: the question that is answered, as in `wait_for_input`; the answer then applies to no other
+    /// question.
+    #[schema(value_type = Option<String>)]
+    call_id: Option<RawJson>,
+    /// The same, when it is a review.
+    #[schema(value_type = Option<String>)]
+    review_id: Option<RawJson>,
+}
 
 /// The request.
 #[derive(Clone, PartialEq, Debug)]
@@ -73,31 +114,35 @@ impl ProtocolRequest {
     /// # Errors
     /// 400 for a body that is no JSON object, 422 for an object that is no request.
     pub fn read(bytes: &[u8], run: Option<&str>, operations: &[Operation]) -> Result<Self, Failure> {
-        let mut fields = body::read_object(bytes)?;
-        if let Some(run) = run {
-            let said = text(&fields, "run_id")?;
-            if said.as_deref().is_some_and(|said| said != run) {
-                return Err(wrong("run_id", "says another run than the query"));
-            }
-            fields.insert("run_id", run);
+        let fields = Fields::read(bytes)?;
+        let names: Vec<String> = fields.0.names().map(str::to_owned).collect();
+        let sent: AgentRequest = fields.typed()?;
+        let said = text("run_id", sent.run_id.as_ref())?;
+        if run.zip(said.as_deref()).is_some_and(|(run, said)| said != run) {
+            return Err(wrong("run_id", "says another run than the query"));
         }
-        let kind = kind(&fields, operations)?;
+        let run_id = run.map(str::to_owned).or(said);
+        let kind = kind(&sent, operations)?;
         let resumes = matches!(kind, Kind::Resume);
         let known = |name: &str| {
             BASE.contains(&name) || Some(name) == kind.member() || (resumes && QUESTION.contains(&name))
         };
-        if let Some(name) = fields.names().find(|name| !known(name)) {
+        if let Some(name) = names.iter().find(|name| !known(name)) {
             return Err(wrong(name, &format!("is no member of a {}", kind.name())));
         }
-        let request_id = text(&fields, "request_id")?;
+        let request_id = text("request_id", sent.request_id.as_ref())?;
         if let Some(id) = &request_id {
             check_name(id)?;
         }
-        text(&fields, "logging_level")?;
-        let wish = kind.read(&fields)?;
+        text("logging_level", sent.logging_level.as_ref())?;
+        let wish = kind.read(&sent)?;
         let mut kept = Map::new();
-        for name in ["logging_level", "request_metadata", "run_context"] {
-            if let Some(value) = fields.given(name) {
+        for (name, member) in [
+            ("logging_level", &sent.logging_level),
+            ("request_metadata", &sent.request_metadata),
+            ("run_context", &sent.run_context),
+        ] {
+            if let Some(value) = member {
                 kept.insert(name.to_owned(), parsed(name, value)?);
             }
         }
@@ -107,8 +152,8 @@ impl ProtocolRequest {
         {
             return Err(wrong("request_metadata and run_context", "must be objects"));
         }
-        let run_id = text(&fields, "run_id")?;
-        let question = match (text(&fields, "call_id")?, text(&fields, "review_id")?) {
+        let call = text("call_id", sent.call_id.as_ref())?;
+        let question = match (call, text("review_id", sent.review_id.as_ref())?) {
             (Some(_), Some(_)) => return Err(wrong("call_id", "and `review_id` are two questions")),
             (call, review) => call.or(review),
         };
@@ -197,31 +242,33 @@ impl Kind<'_> {
         }
     }
 
-    fn read(self, fields: &RawObject) -> Result<Wish, Failure> {
-        let object = |name: &str| match fields.given(name) {
+    fn read(self, sent: &AgentRequest) -> Result<Wish, Failure> {
+        let object = |name: &str, member: &Option<RawJson>| match member {
             Some(value) => parsed::<Map<String, Value>>(name, value),
             None => Err(wrong(name, &format!("is missing in this {}", self.name()))),
         };
-        let id = || match fields.given("request_id") {
+        let id = || match sent.request_id {
             Some(_) => Ok(()),
             None => Err(wrong("request_id", &format!("must say which request the {} is about", self.name()))),
         };
         match self {
             Self::Chat => {
-                let input = text(fields, "input")?;
+                let input = text("input", sent.input.as_ref())?;
                 input.map(Wish::Chat).ok_or_else(|| wrong("input", "is missing in this ChatRequest"))
             }
-            Self::Operation(operation) => Ok(Wish::Operation(operation.clone(), typed(operation, fields)?)),
-            Self::Configure => object("args").map(Wish::Configure),
+            Self::Operation(operation) => {
+                Ok(Wish::Operation(operation.clone(), typed(operation, sent.input.as_ref())?))
+            }
+            Self::Configure => object("args", &sent.args).map(Wish::Configure),
             Self::Cancel => id().map(|()| Wish::Cancel),
-            Self::Resume => id().and_then(|()| object("request_keys")).map(Wish::Resume),
+            Self::Resume => id().and_then(|()| object("request_keys", &sent.request_keys)).map(Wish::Resume),
         }
     }
 }
 
 /// Returns the input of an operation, when it has the form that the agent declares.
-fn typed(operation: &Operation, fields: &RawObject) -> Result<Value, Failure> {
-    let input = fields.given("input").map_or(Ok(Value::Null), |input| parsed("input", input))?;
+fn typed(operation: &Operation, input: Option<&RawJson>) -> Result<Value, Failure> {
+    let input = input.map_or(Ok(Value::Null), |input| parsed("input", input))?;
     if let Some(schema) = &operation.input_schema {
         let schema =
             Schema::compile(schema).map_err(|why| wrong("input", &format!("cannot be checked: {why}")))?;
@@ -233,12 +280,18 @@ fn typed(operation: &Operation, fields: &RawObject) -> Result<Value, Failure> {
 }
 
 /// Returns the given type, or the one that the members determine (AP-A8).
-fn kind<'a>(fields: &RawObject, operations: &'a [Operation]) -> Result<Kind<'a>, Failure> {
-    let telling: Vec<&str> = TELLING.into_iter().filter(|name| fields.contains(name)).collect();
-    if let [one, other, ..] = telling.as_slice() {
+fn kind<'a>(sent: &AgentRequest, operations: &'a [Operation]) -> Result<Kind<'a>, Failure> {
+    let telling = [
+        ("input", &sent.input, Kind::Chat),
+        ("args", &sent.args, Kind::Configure),
+        ("request_keys", &sent.request_keys, Kind::Resume),
+    ];
+    let mut telling = telling.into_iter().filter(|(_, member, _)| member.is_some());
+    let first = telling.next();
+    if let (Some((one, ..)), Some((other, ..))) = (first, telling.next()) {
         return Err(wrong(one, &format!("and `{other}` do not belong into one request")));
     }
-    if let Some(name) = text(fields, "type")? {
+    if let Some(name) = text("type", sent.r#type.as_ref())? {
         let own = || operations.iter().find(|operation| operation.name == name).map(Kind::Operation);
         let known = Kind::of_type(&name).or_else(own);
         return known.ok_or_else(|| {
@@ -248,11 +301,9 @@ fn kind<'a>(fields: &RawObject, operations: &'a [Operation]) -> Result<Kind<'a>,
             wrong("type", &format!("`{shown}` is unknown to this agent; it understands {types}{own}"))
         });
     }
-    match telling.first() {
-        Some(&"input") => Ok(Kind::Chat),
-        Some(&"args") => Ok(Kind::Configure),
-        Some(_) => Ok(Kind::Resume),
-        None if fields.given("request_id").is_some() => Ok(Kind::Cancel),
+    match first {
+        Some((.., kind)) => Ok(kind),
+        None if sent.request_id.is_some() => Ok(Kind::Cancel),
         None => Err(wrong(
             "input",
             "is missing: without `type`, `input` makes a ChatRequest, `args` a \
@@ -275,9 +326,8 @@ fn check_name(id: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn text(fields: &RawObject, name: &str) -> Result<Option<String>, Failure> {
-    let Some(value) = fields.given(name) else { return Ok(None) };
-    value.parse().map(Some).map_err(|_| wrong(name, "must be a text"))
+fn text(name: &str, member: Option<&RawJson>) -> Result<Option<String>, Failure> {
+    member.map(|value| value.parse().map_err(|_| wrong(name, "must be a text"))).transpose()
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(name: &str, value: &RawJson) -> Result<T, Failure> {

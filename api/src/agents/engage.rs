@@ -3,7 +3,7 @@
 //! The input becomes an OJS job, which [`accept`] checks like any other. With an `Idempotency-Key` the id of the job is made
 //! from the key. So a repeated request finds the job of the first one, even when both arrive at once.
 
-use super::input::{Input, check_accepted, check_json};
+use super::input::{Input, InputBody, check_accepted, check_json};
 use crate::api::Shared;
 use crate::caller::{Caller, PeerRequest};
 use crate::ojs::jobs::accept::accept;
@@ -14,7 +14,7 @@ use axum::http::header::{HeaderValue, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use turnstone_domain::agent::MAX_DELEGATION_DEPTH;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{EngagementId, Job, JobError, NewJob, RawJson, RawObject};
@@ -26,16 +26,6 @@ use utoipa::ToSchema;
 pub(crate) const JOB_TYPE: &str = "agent.engagement";
 /// The most characters of an idempotency key.
 const KEY_CHARACTERS: usize = 255;
-
-/// One input of a user; a text may be sent instead of an object.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct InputBody {
-    /// The user's text, or the inputs of a flow; `text` means the same.
-    input: Value,
-    /// Becomes the job's `meta`; its `user` is the caller's user: `{"id": …, "email": …}`.
-    metadata: Option<Map<String, Value>>,
-}
 
 /// An engagement, and the address of its state.
 #[derive(Serialize, ToSchema)]

@@ -4,9 +4,26 @@ use crate::reply::Failure;
 use crate::request::JsonBytes;
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use turnstone_domain::{RawJson, RawObject};
-use turnstone_ojs::{OjsError, body};
+use turnstone_ojs::{Fields, OjsError, request};
+use utoipa::ToSchema;
+
+/// One input of a user; a text may be sent instead of an object.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct InputBody {
+    /// The user's text, or the inputs of a flow; `text` means the same.
+    #[serde(default, deserialize_with = "request::sent")]
+    #[schema(value_type = Value, required)]
+    input: Option<RawJson>,
+    #[serde(default, deserialize_with = "request::sent")]
+    #[schema(ignore)]
+    text: Option<RawJson>,
+    /// Becomes the job's `meta`; its `user` is the caller's user: `{"id": …, "email": …}`.
+    #[schema(value_type = Option<Map<String, Value>>)]
+    metadata: Option<RawJson>,
+}
 
 /// A user's text, and the client's metadata.
 pub(crate) struct Input {
@@ -29,19 +46,18 @@ impl Input {
                 .map_err(|error| OjsError::invalid_payload(format!("The body is not JSON: {error}.")))?;
             return Ok(Self { args: json!([text]), text, metadata: RawObject::new() });
         }
-        let mut fields = body::read_object(bytes)?;
-        let (input, alias) = (fields.remove("input"), fields.remove("text"));
-        if input.is_some() && alias.is_some() {
+        let fields = Fields::read(bytes)?;
+        if let Some(name) = fields.0.names().find(|name| !["input", "text", "metadata"].contains(name)) {
+            let why = "is unknown here; send `input`, and `metadata` if need be";
+            return Err(OjsError::invalid_request(name, why).into());
+        }
+        let InputBody { input, text, metadata } = fields.typed()?;
+        if input.is_some() && text.is_some() {
             return Err(
                 OjsError::invalid_request("text", "means the same as `input`; send one of them").into()
             );
         }
-        let metadata = fields.remove("metadata");
-        if let Some(name) = fields.names().next() {
-            let why = "is unknown here; send `input`, and `metadata` if need be";
-            return Err(OjsError::invalid_request(name, why).into());
-        }
-        let sent = input.or(alias).and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default();
+        let sent = input.or(text).and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default();
         let args = json!([sent]);
         let text = match sent {
             Value::String(text) => text,
@@ -65,9 +81,6 @@ fn no_text() -> Failure {
 }
 
 fn object(metadata: RawJson) -> Result<RawObject, Failure> {
-    if metadata.is_null() {
-        return Ok(RawObject::new());
-    }
     metadata.parse().map_err(|_| OjsError::invalid_request("metadata", "must be an object").into())
 }
 

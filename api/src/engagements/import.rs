@@ -40,12 +40,6 @@ pub struct ImportedSignature {
     pub key_id: Option<String>,
 }
 
-/// The document for clients that are generated without NDJSON.
-#[derive(ToSchema)]
-#[schema(value_type = String, format = Binary)]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct BinaryDocument(Vec<u8>);
-
 /// Imports an engagement that another server exported, whole or not at all. It keeps its ids. Its cost was paid on the
 /// other server: shared budgets of this server do not count it.
 #[utoipa::path(
@@ -53,7 +47,7 @@ pub(crate) struct BinaryDocument(Vec<u8>);
     security(("tenant" = ["operator"])),
     request_body(description = "The document of an export, of any media type.", content(
         (String = "application/x-ndjson"),
-        (BinaryDocument = "application/octet-stream"),
+        (Document = "application/octet-stream"),
     )),
     responses((status = 201, description = "It is here.", body = Imported)),
 )]

@@ -1,8 +1,9 @@
 //! Cron entries on the wire (OJS cron §3): requests in, entries and runs out.
 
 use crate::fields::Fields;
-use crate::{EnqueueRequest, OjsError, read};
-use serde::{Deserialize, Serialize};
+use crate::request::{optional, required};
+use crate::{Enqueue, EnqueueRequest, OjsError, read};
+use serde::{Deserialize, Deserializer, Serialize};
 use turnstone_domain::cron::{CronChange, CronEntry, CronRun, Missed, Overlap, Schedule};
 use turnstone_domain::{NewJob, RawJson, RawObject, Timestamp};
 use utoipa::ToSchema;
@@ -29,33 +30,85 @@ const OF_THE_ENTRY: [&str; 18] = [
     "tenant_id",
 ];
 
+/// A request to make or replace an entry. The job may be in `job_template` or beside the other members.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "name": "nightly-report", "expression": "0 3 * * *", "timezone": "Europe/Berlin",
+    "job_template": {"type": "report.build", "args": ["daily"], "options": {"queue": "reports"}},
+}))]
+pub struct PutCron {
+    /// a-z, A-Z, 0-9, `-`, `_`, `.`, `:`.
+    #[serde(deserialize_with = "named")]
+    name: String,
+    /// Five fields, six with seconds in front, or an alias such as @daily and @every 5m.
+    #[schema(value_type = String)]
+    expression: Option<String>,
+    #[schema(ignore)]
+    cron: Option<String>,
+    /// An IANA name; UTC by default.
+    timezone: Option<String>,
+    /// skip (the default), allow, `cancel_previous` or enqueue.
+    #[serde(default, deserialize_with = "overlap")]
+    #[schema(value_type = Option<String>)]
+    overlap_policy: Option<Overlap>,
+    /// once (the default), all or skip.
+    #[serde(default, deserialize_with = "missed")]
+    #[schema(value_type = Option<String>)]
+    missed_policy: Option<Missed>,
+    enabled: Option<bool>,
+    description: Option<String>,
+    /// The request that each run enqueues.
+    #[schema(value_type = Enqueue)]
+    job_template: Option<RawObject>,
+}
+
+/// A request to change an entry; members that are not sent stay as they are.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"enabled": false}))]
+pub struct ChangeCron {
+    #[schema(ignore)]
+    name: Option<String>,
+    expression: Option<String>,
+    #[schema(ignore)]
+    cron: Option<String>,
+    timezone: Option<String>,
+    #[serde(default, deserialize_with = "overlap")]
+    #[schema(value_type = Option<String>)]
+    overlap_policy: Option<Overlap>,
+    #[serde(default, deserialize_with = "missed")]
+    #[schema(value_type = Option<String>)]
+    missed_policy: Option<Missed>,
+    enabled: Option<bool>,
+    description: Option<String>,
+    #[schema(value_type = Option<Enqueue>)]
+    job_template: Option<RawObject>,
+}
+
 /// Reads a request to make or replace an entry.
 ///
 /// # Errors
 /// A 4xx that names the field.
 pub fn read_entry(fields: RawObject, tenant: Option<&str>, now: Timestamp) -> Result<CronEntry, OjsError> {
-    let template = template(&fields, tenant, now)?;
-    let fields = Fields(fields);
-    let name =
-        fields.required("name", |value| read::filled_text(value).and_then(named).map(str::to_owned))?;
-    let timezone = fields.text("timezone")?.unwrap_or_else(|| "UTC".to_owned());
-    let expression =
-        expression(&fields)?.ok_or_else(|| OjsError::invalid_request("expression", "is missing"))?;
+    let sent: PutCron = Fields(fields.clone()).typed()?;
+    let template = template(fields, sent.job_template, tenant, now)?;
+    let timezone = sent.timezone.unwrap_or_else(|| "UTC".to_owned());
+    let expression = sent.expression.or(sent.cron);
+    let expression = expression.ok_or_else(|| OjsError::invalid_request("expression", "is missing"))?;
     let schedule = schedule(&expression, &timezone)?;
-    let enabled = fields.flag("enabled")?.unwrap_or(true);
+    let enabled = sent.enabled.unwrap_or(true);
     let template = template.ok_or_else(|| {
         OjsError::invalid_request("job_template", "is missing; send the request that each run enqueues")
     })?;
     Ok(CronEntry {
-        name,
+        name: sent.name,
         tenant: tenant.map(str::to_owned),
         expression,
         timezone,
-        overlap: overlap(&fields)?.unwrap_or_default(),
-        missed: missed(&fields)?.unwrap_or_default(),
+        overlap: sent.overlap_policy.unwrap_or_default(),
+        missed: sent.missed_policy.unwrap_or_default(),
         enabled,
         template: template.to_raw().into_text(),
-        description: fields.text("description")?,
+        description: sent.description,
         created_at: now,
         updated_at: now,
         next_run_at: if enabled { schedule.next_after(now, now) } else { None },
@@ -71,20 +124,19 @@ pub fn read_entry(fields: RawObject, tenant: Option<&str>, now: Timestamp) -> Re
 /// # Errors
 /// A 4xx that names the field.
 pub fn read_change(fields: RawObject, entry: &CronEntry, now: Timestamp) -> Result<CronChange, OjsError> {
-    let template = template(&fields, entry.tenant.as_deref(), now)?;
-    let fields = Fields(fields);
-    let name = fields.text("name")?;
-    if name.is_some_and(|name| name != entry.name) {
+    let sent: ChangeCron = Fields(fields.clone()).typed()?;
+    let template = template(fields, sent.job_template, entry.tenant.as_deref(), now)?;
+    if sent.name.is_some_and(|name| name != entry.name) {
         return Err(OjsError::invalid_request("name", "cannot be changed; make an entry of the other name"));
     }
     let change = CronChange {
-        expression: expression(&fields)?,
-        timezone: fields.text("timezone")?,
-        overlap: overlap(&fields)?,
-        missed: missed(&fields)?,
-        enabled: fields.flag("enabled")?,
+        expression: sent.expression.or(sent.cron),
+        timezone: sent.timezone,
+        overlap: sent.overlap_policy,
+        missed: sent.missed_policy,
+        enabled: sent.enabled,
         template: template.map(|template| template.to_raw().into_text()),
-        description: fields.text("description")?,
+        description: sent.description,
         next_run_at: None,
     };
     if change.expression.is_none() && change.timezone.is_none() && change.enabled.is_none() {
@@ -222,32 +274,31 @@ impl From<CronRun> for CronRunBody {
     }
 }
 
-fn named(name: &str) -> Result<&str, String> {
+fn named<'de, D: Deserializer<'de>>(member: D) -> Result<String, D::Error> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-    if name.len() <= 255 && name.chars().all(plain) {
-        return Ok(name);
-    }
-    let shown = read::shortened(name, 60);
-    Err(format!("`{shown}` must be at most 255 characters of a-z, A-Z, 0-9, `-`, `_`, `.`, `:`"))
-}
-
-fn expression(fields: &Fields) -> Result<Option<String>, OjsError> {
-    Ok(fields.text("expression")?.or(fields.text("cron")?))
+    required(member, |value| {
+        let name = read::filled_text(value)?;
+        if name.len() <= 255 && name.chars().all(plain) {
+            return Ok(name.to_owned());
+        }
+        let shown = read::shortened(name, 60);
+        Err(format!("`{shown}` must be at most 255 characters of a-z, A-Z, 0-9, `-`, `_`, `.`, `:`"))
+    })
 }
 
 fn schedule(expression: &str, timezone: &str) -> Result<Schedule, OjsError> {
     Schedule::parse(expression, timezone).map_err(|(field, why)| OjsError::invalid_request(field, why))
 }
 
-fn overlap(fields: &Fields) -> Result<Option<Overlap>, OjsError> {
-    fields.given("overlap_policy", |value| {
+fn overlap<'de, D: Deserializer<'de>>(member: D) -> Result<Option<Overlap>, D::Error> {
+    optional(member, |value| {
         let unknown = || format!("must be one of {}", Overlap::WORDS.join(", "));
         Overlap::parse(read::text(value)?).ok_or_else(unknown)
     })
 }
 
-fn missed(fields: &Fields) -> Result<Option<Missed>, OjsError> {
-    fields.given("missed_policy", |value| {
+fn missed<'de, D: Deserializer<'de>>(member: D) -> Result<Option<Missed>, D::Error> {
+    optional(member, |value| {
         let unknown = || format!("must be one of {}", Missed::WORDS.join(", "));
         Missed::parse(read::text(value)?).ok_or_else(unknown)
     })
@@ -255,15 +306,18 @@ fn missed(fields: &Fields) -> Result<Option<Missed>, OjsError> {
 
 /// Returns the request to enqueue: `job_template`, or the members that are not the entry's own. It is checked now,
 /// because no client receives the errors of a template when its time comes.
-fn template(fields: &RawObject, tenant: Option<&str>, now: Timestamp) -> Result<Option<RawObject>, OjsError> {
-    let given = Fields(fields.clone()).object("job_template")?;
+fn template(
+    mut members: RawObject,
+    given: Option<RawObject>,
+    tenant: Option<&str>,
+    now: Timestamp,
+) -> Result<Option<RawObject>, OjsError> {
     let wrapped = given.is_some();
     let mut template = match given {
         Some(template) => template,
-        None if fields.contains("type") => {
-            let mut flat = fields.clone();
-            OF_THE_ENTRY.iter().for_each(|name| drop(flat.remove(name)));
-            flat
+        None if members.contains("type") => {
+            OF_THE_ENTRY.iter().for_each(|name| drop(members.remove(name)));
+            members
         }
         None => return Ok(None),
     };

@@ -8,6 +8,7 @@ use turnstone_domain::engagement::{NewEngagement, User};
 use turnstone_domain::ids::is_uuid_v7;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::{AgentDefinition, EngagementId, Ids, JobId, NewJob, RawJson, RawObject, Timestamp};
+use utoipa::ToSchema;
 
 /// Top-level fields that only the server writes; a client's values in them are ignored (OJS core §3.3).
 const SYSTEM_MANAGED: [&str; 21] = [
@@ -33,6 +34,38 @@ const SYSTEM_MANAGED: [&str; 21] = [
     "progress",
     "checkpoint",
 ];
+
+/// A job to be enqueued. Members that are not listed are kept and returned; `ext_agent_*` make it an agent job.
+#[derive(ToSchema)]
+#[schema(example = json!({"type": "email.send", "args": ["ada@example.com", "welcome"], "options": {"queue": "mail"}}))]
+pub struct Enqueue {
+    /// Dot-separated parts of a-z, 0-9, `_`, `-`.
+    #[schema(rename = "type", value_type = String)]
+    job_type: Option<RawJson>,
+    #[schema(value_type = Vec<Value>)]
+    args: Option<RawJson>,
+    /// UUIDv7; made by the server when it is left out.
+    #[schema(value_type = Option<String>)]
+    id: Option<RawJson>,
+    #[schema(value_type = Option<Map<String, Value>>)]
+    meta: Option<RawJson>,
+    #[schema(value_type = Option<Map<String, Value>>)]
+    options: Option<RawJson>,
+}
+
+impl Enqueue {
+    /// Takes the members out of a body.
+    fn taken_from(body: &mut RawObject) -> Self {
+        let mut take = |name: &str| body.remove(name);
+        Self {
+            job_type: take("type"),
+            args: take("args"),
+            id: take("id"),
+            meta: take("meta"),
+            options: take("options"),
+        }
+    }
+}
 
 /// A checked request; only the agent it may name has not been looked up yet.
 #[derive(Clone, PartialEq, Debug)]
@@ -60,11 +93,12 @@ impl EnqueueRequest {
     /// A 4xx that names the field; nothing may be stored then.
     pub fn from_fields(mut top: RawObject, tenant: Option<&str>, now: Timestamp) -> Result<Self, OjsError> {
         check_version(&top)?;
-        let (job_type, version) = job_type(top.remove("type"))?;
-        let args = args(top.remove("args"))?;
-        let id = top.remove("id").map(|id| job_id(&id)).transpose()?;
-        let mut options = object(&mut top, "options")?;
-        let mut meta = object(&mut top, "meta")?;
+        let sent = Enqueue::taken_from(&mut top);
+        let (job_type, version) = job_type(sent.job_type)?;
+        let args = args(sent.args)?;
+        let id = sent.id.map(|id| job_id(&id)).transpose()?;
+        let mut options = object(sent.options, "options")?;
+        let mut meta = object(sent.meta, "meta")?;
         for name in SYSTEM_MANAGED.iter().chain(&agent_fields::SYSTEM_MANAGED) {
             top.remove(name);
         }
@@ -190,8 +224,8 @@ fn job_id(value: &RawJson) -> Result<JobId, OjsError> {
     }
 }
 
-fn object(top: &mut RawObject, field: &str) -> Result<RawObject, OjsError> {
-    let given = Fields(top.remove(field).map(|value| (field.to_owned().into(), value)).into_iter().collect());
+fn object(member: Option<RawJson>, field: &str) -> Result<RawObject, OjsError> {
+    let given = Fields(member.map(|value| (field.to_owned().into(), value)).into_iter().collect());
     Ok(given.object(field)?.unwrap_or_default())
 }
 

@@ -146,7 +146,7 @@ pub struct JobBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<JobCheckpoint>,
     /// Its result, as the worker sent it.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::request::sent", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub result: Option<RawJson>,
     /// Why its latest attempt failed.
@@ -197,11 +197,6 @@ static OWN: LazyLock<BTreeSet<String>> = LazyLock::new(|| match JobBody::schema(
     RefOr::T(Schema::Object(object)) => object.properties.into_iter().map(|(name, _)| name).collect(),
     _ => BTreeSet::new(),
 });
-
-/// Reads a member that may be `null` and is not absent then.
-fn given<'de, D: Deserializer<'de>>(member: D) -> Result<Option<RawJson>, D::Error> {
-    RawJson::deserialize(member).map(Some)
-}
 
 fn extra<'de, D: Deserializer<'de>>(members: D) -> Result<RawObject, D::Error> {
     Map::deserialize(members).map(|members| RawObject::of(&members))

@@ -45,15 +45,15 @@ pub mod work;
 pub mod workflow;
 
 pub use cloud_event::CloudEvent;
-pub use envelope::EnqueueRequest;
+pub use envelope::{Enqueue, EnqueueRequest};
 pub use error::{ErrorBody, ErrorReply, OjsError, QUEUE_FULL, TENANT_LIMIT_EXCEEDED};
 pub use fields::Fields;
 pub use job::{FailureRecord, JobBody, JobCheckpoint, JobReply, accepted};
 pub use meant::{did_you_mean, meant};
 pub use names::{check_job_type, check_queue_name, schema_version, schema_version_of};
-pub use options::read_limit;
+pub use options::{LimitRequest, read_limit};
 pub use ossa_event::{Form, OssaEvent, form, names_matching};
-pub use overrides::overrides;
+pub use overrides::{RetryRequest, overrides};
 pub use schema::{ArgsSchemas, Misfit};
 pub use subscription::{
     DeliveryBody, FilterBody, NewSubscription, Rotation, SubscriptionBody, SubscriptionChange,

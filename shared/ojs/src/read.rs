@@ -1,7 +1,7 @@
 //! Readers of single values. An error completes a sentence that begins with the field's name.
 
 use serde_json::{Map, Value};
-use turnstone_domain::RawJson;
+use turnstone_domain::{RawJson, RawObject};
 
 /// Parses a text; a number that is out of range is refused here, where its value matters.
 pub(crate) fn value(raw: &RawJson) -> Result<Value, String> {
@@ -42,6 +42,12 @@ pub(crate) fn integer_between(value: &Value, least: i64, most: i64) -> Result<i6
 
 pub(crate) fn object(value: &Value) -> Result<&Map<String, Value>, String> {
     value.as_object().ok_or_else(|| format!("must be an object, not {}", kind(value)))
+}
+
+/// Reads the members of an object.
+pub(crate) fn raw_object(raw: &RawJson) -> Result<RawObject, String> {
+    let wrong = || format!("must be an object, not {}", raw_kind(raw));
+    if raw.is_object() { raw.parse().map_err(|_| wrong()) } else { Err(wrong()) }
 }
 
 pub(crate) fn array(value: &Value) -> Result<&Vec<Value>, String> {

@@ -69,6 +69,14 @@ pub fn filled<'de, D: Deserializer<'de>>(member: D) -> Result<String, D::Error> 
     required(member, |value| read::filled_text(value).map(str::to_owned))
 }
 
+/// Reads a member as it was sent; `null` is a value.
+///
+/// # Errors
+/// None.
+pub fn sent<'de, D: Deserializer<'de>>(member: D) -> Result<Option<RawJson>, D::Error> {
+    RawJson::deserialize(member).map(Some)
+}
+
 /// Reads a member whose error completes a sentence that begins with its name.
 pub(crate) fn required<'de, D: Deserializer<'de>, T>(
     member: D,
@@ -78,7 +86,10 @@ pub(crate) fn required<'de, D: Deserializer<'de>, T>(
 }
 
 /// Reads the same unless it is not given.
-pub(crate) fn optional<'de, D: Deserializer<'de>, T>(
+///
+/// # Errors
+/// `reader` refuses it.
+pub fn optional<'de, D: Deserializer<'de>, T>(
     member: D,
     reader: impl FnOnce(&Value) -> Result<T, String>,
 ) -> Result<Option<T>, D::Error> {

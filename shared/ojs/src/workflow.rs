@@ -1,14 +1,40 @@
 //! The request that makes a workflow (OJS workflows §3): from a body to steps and what they need.
 
-use crate::fields::Fields;
-use crate::{OjsError, read};
+use crate::{Enqueue, OjsError, read, request};
+use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
+use turnstone_domain::RawObject;
 use turnstone_domain::ids::is_uuid_v7;
 use turnstone_domain::workflow::{StepRole, WorkflowKind};
-use turnstone_domain::{RawJson, RawObject};
+use utoipa::ToSchema;
 
 /// A workflow has at most this many members.
 pub const MAX_MEMBERS: usize = 1000;
+
+/// A chain (`steps`), a group or a batch (`jobs`); or, without `type`, a graph whose steps have an `id` and `depends_on`.
+/// Members are jobs as for `POST /ojs/v1/jobs`.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Create)]
+#[schema(example = json!({"type": "chain", "name": "order", "steps": [
+    {"type": "payment.take", "args": [17]}, {"type": "parcel.send", "args": [17]},
+]}))]
+pub struct CreateWorkflow {
+    /// UUIDv7; made by the server when it is left out.
+    id: Option<String>,
+    /// chain, group or batch.
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    name: Option<String>,
+    /// Of a chain or a graph: up to 1,000.
+    #[schema(value_type = Option<Vec<Map<String, Value>>>)]
+    steps: Option<Vec<RawObject>>,
+    /// Of a group or a batch: up to 1,000.
+    #[schema(value_type = Option<Vec<Enqueue>>)]
+    jobs: Option<Vec<RawObject>>,
+    /// Of a batch: on_complete, on_success, on_failure.
+    #[schema(value_type = Option<Map<String, Value>>)]
+    callbacks: Option<RawObject>,
+}
 
 /// A checked request; its jobs are still to be accepted.
 #[derive(Clone, PartialEq, Debug)]
@@ -49,19 +75,18 @@ impl WorkflowRequest {
     /// # Errors
     /// 400 that names the member.
     pub fn read(body: &[u8]) -> Result<Self, OjsError> {
-        let fields = Fields::read(body)?;
-        let id = fields.text("id")?;
+        let CreateWorkflow { id, kind, name, steps, jobs, callbacks } = request::read(body)?;
         if id.as_ref().is_some_and(|id| !is_uuid_v7(id)) {
             let why = "must be a UUIDv7 in lower case; leave it out to get one";
             return Err(OjsError::invalid_request("id", why));
         }
-        let kind = match fields.text("type")? {
+        let kind = match kind {
             None => WorkflowKind::Graph,
             Some(word) => WorkflowKind::parse(&word).ok_or_else(|| {
                 OjsError::invalid_request("type", "must be chain, group or batch, or be left out for a graph")
             })?,
         };
-        let (list, members) = members(&fields, kind)?;
+        let (list, members) = members(steps, jobs, kind)?;
         let mut steps = Vec::with_capacity(members.len());
         for (at, member) in members.into_iter().enumerate() {
             steps.push(step(format!("{list}[{at}]"), member)?);
@@ -74,27 +99,30 @@ impl WorkflowRequest {
             WorkflowKind::Group => {}
             WorkflowKind::Batch => {
                 let all: Vec<usize> = (0..steps.len()).collect();
-                steps.extend(callbacks(&fields, &all)?);
+                steps.extend(self::callbacks(&callbacks.unwrap_or_default(), &all)?);
             }
         }
-        Ok(Self { id, name: fields.text("name")?, kind, steps })
+        Ok(Self { id, name, kind, steps })
     }
 }
 
-fn members(fields: &Fields, kind: WorkflowKind) -> Result<(&'static str, Vec<RawObject>), OjsError> {
-    let names = match kind {
-        WorkflowKind::Chain | WorkflowKind::Graph => ["steps", "jobs"],
-        WorkflowKind::Group | WorkflowKind::Batch => ["jobs", "steps"],
-    };
-    for name in names {
-        let Some(members) = fields.objects(name)? else { continue };
-        if (1..=MAX_MEMBERS).contains(&members.len()) {
-            return Ok((name, members));
-        }
-        let why = format!("must have 1 to {MAX_MEMBERS} items, not {}", members.len());
-        return Err(OjsError::invalid_request(name, why));
+fn members(
+    steps: Option<Vec<RawObject>>,
+    jobs: Option<Vec<RawObject>>,
+    kind: WorkflowKind,
+) -> Result<(&'static str, Vec<RawObject>), OjsError> {
+    let mut lists = [("steps", steps), ("jobs", jobs)];
+    if matches!(kind, WorkflowKind::Group | WorkflowKind::Batch) {
+        lists.reverse();
     }
-    Err(OjsError::invalid_request(names[0], "is missing"))
+    let usual = lists[0].0;
+    let given = lists.into_iter().find_map(|(name, members)| Some((name, members?)));
+    let (name, members) = given.ok_or_else(|| OjsError::invalid_request(usual, "is missing"))?;
+    if (1..=MAX_MEMBERS).contains(&members.len()) {
+        return Ok((name, members));
+    }
+    let why = format!("must have 1 to {MAX_MEMBERS} items, not {}", members.len());
+    Err(OjsError::invalid_request(name, why))
 }
 
 /// Reads a step. An `id` that is no UUIDv7 is the client's name for the step; a UUIDv7 is the id of its job.
@@ -174,8 +202,7 @@ fn acyclic(steps: &[RequestedStep]) -> Result<(), OjsError> {
     }
 }
 
-fn callbacks(fields: &Fields, members: &[usize]) -> Result<Vec<RequestedStep>, OjsError> {
-    let Some(sent) = fields.object("callbacks")? else { return Ok(Vec::new()) };
+fn callbacks(sent: &RawObject, members: &[usize]) -> Result<Vec<RequestedStep>, OjsError> {
     let roles = [StepRole::OnComplete, StepRole::OnSuccess, StepRole::OnFailure];
     if let Some((name, _)) = sent.iter().find(|(name, _)| roles.iter().all(|role| role.as_str() != *name)) {
         let field = format!("callbacks.{}", read::shortened(name, 60));
@@ -188,16 +215,10 @@ fn callbacks(fields: &Fields, members: &[usize]) -> Result<Vec<RequestedStep>, O
     for role in roles {
         let Some(job) = sent.given(role.as_str()) else { continue };
         let place = format!("callbacks.{}", role.as_str());
-        let job = object(&place, job)?;
+        let job = read::raw_object(job).map_err(|why| OjsError::invalid_request(&place, why))?;
         steps.push(RequestedStep { role, needs: members.to_vec(), ..step(place, job)? });
     }
     Ok(steps)
-}
-
-fn object(place: &str, value: &RawJson) -> Result<RawObject, OjsError> {
-    let wrong =
-        || OjsError::invalid_request(place, format!("must be an object, not {}", read::raw_kind(value)));
-    if value.is_object() { value.parse().map_err(|_| wrong()) } else { Err(wrong()) }
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! `PATCH /ojs/v1/cron/{name}`: changes an entry; members that are not sent stay as they are.
 
-use super::{ChangeCron, CronReply, find};
+use super::{CronReply, find};
 use crate::api::Shared;
 use crate::blocking;
 use crate::ojs::jobs::submitter;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
-use turnstone_ojs::{OjsError, body, cron};
+use turnstone_ojs::cron::{self, ChangeCron};
+use turnstone_ojs::{OjsError, body};
 
 /// Changes a cron entry. Members that are not sent stay as they are.
 #[utoipa::path(

@@ -1,6 +1,6 @@
 //! `POST /ojs/v1/cron`: make an entry, or replace the one of its name, which keeps its age and its counts.
 
-use super::{CronReply, PutCron, find};
+use super::{CronReply, find};
 use crate::api::Shared;
 use crate::blocking;
 use crate::docs;
@@ -10,7 +10,8 @@ use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use turnstone_domain::cron::{CronEntry, Schedule};
-use turnstone_ojs::{body, cron};
+use turnstone_ojs::body;
+use turnstone_ojs::cron::{self, PutCron};
 
 /// Makes a cron entry, or replaces the one of its name.
 #[utoipa::path(

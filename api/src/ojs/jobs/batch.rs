@@ -4,7 +4,6 @@ use super::accept_all::{Members, refused};
 use super::enqueue::{as_it_stands, stands_as_sent, stored};
 use super::idempotency::{IdempotencyKey, KeyedRequest};
 use crate::api::{App, Shared};
-use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, RequestId, Tenant};
 use axum::extract::State;
@@ -12,7 +11,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::terms::{OnConflict, Unique};
 use turnstone_domain::{NewJob, RawObject};
-use turnstone_ojs::{JobBody, OjsError, accepted};
+use turnstone_ojs::{Enqueue, JobBody, OjsError, accepted};
 use turnstone_store::{Pushed, RecordedPush};
 use utoipa::ToSchema;
 
@@ -23,7 +22,7 @@ const MAX_JOBS: usize = 1000;
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"jobs": [{"type": "email.send", "args": ["ada@example.com"]}, {"type": "email.send", "args": ["bob@example.com"]}]}))]
 pub(crate) struct Batch {
-    #[schema(value_type = Vec<docs::Enqueue>, min_items = 1, max_items = 1000)]
+    #[schema(value_type = Vec<Enqueue>, min_items = 1, max_items = 1000)]
     jobs: Vec<RawObject>,
 }
 

@@ -8,7 +8,6 @@ use super::super::queues::pressure;
 use super::accept::accept;
 use super::idempotency::{IdempotencyKey, KeyedRequest};
 use crate::api::{App, Shared};
-use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, RequestId, Tenant};
 use axum::extract::State;
@@ -18,7 +17,7 @@ use axum::response::Response;
 use serde::Serialize;
 use turnstone_domain::terms::OnConflict;
 use turnstone_domain::{Job, NewJob};
-use turnstone_ojs::{JobReply, OjsError, accepted, agent_fields, body};
+use turnstone_ojs::{Enqueue, JobReply, OjsError, accepted, agent_fields, body};
 use turnstone_store::{Pushed, RecordedPush};
 use utoipa::ToSchema;
 
@@ -45,7 +44,7 @@ struct EnqueuedJob {
         ("Idempotency-Key" = Option<String>, Header, max_length = 255,
          description = "For 24 hours a request with the same key and body adds no second job and gets the same response. The same key with another body is 409."),
     ),
-    request_body = docs::Enqueue,
+    request_body = Enqueue,
     responses(
         (status = 201, description = "The job is accepted.", body = EnqueuedJob),
         (status = 200, description = "An equal job exists (unique jobs, on_conflict ignore). No job is added; the response has the existing one, with deduplicated true.",

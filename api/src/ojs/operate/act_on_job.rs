@@ -8,7 +8,7 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::JobId;
-use turnstone_ojs::{Fields, JobReply, OjsError, overrides};
+use turnstone_ojs::{JobReply, OjsError, RetryRequest, overrides};
 use turnstone_store::ActionOutcome;
 
 /// Cancels a job. An active one loses its lease, and its worker is notified.
@@ -38,7 +38,7 @@ pub(crate) async fn cancel(
     post, path = "/ojs/v1/admin/jobs/{id}/retry", operation_id = "admin_retry_job", tag = "admin",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body = Option<docs::RetryRequest>,
+    request_body = Option<RetryRequest>,
     responses(
         (status = 200, description = "It is available.", body = JobReply),
         (status = 409, description = "It is in another state.", body = docs::ErrorReply),
@@ -52,7 +52,7 @@ pub(crate) async fn retry(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let now = app.api.clock.now();
-    let anew = overrides(&Fields::read_if_any(&body)?, now)?;
+    let anew = overrides(&body, now)?;
     let job_id = JobId::from(id.as_str());
     let missing = || OjsError::not_found("job", &id);
     match app.api.store.operate.retry(&job_id, tenant.name(), false, anew, now).await? {

@@ -3,12 +3,11 @@
 
 use crate::api::Shared;
 use crate::audit::Operator;
-use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::JobId;
-use turnstone_ojs::{Fields, JobReply, OjsError, overrides};
+use turnstone_ojs::{JobReply, OjsError, RetryRequest, overrides};
 use turnstone_store::ActionOutcome;
 
 /// Runs a dead letter again, from its first attempt and without its errors.
@@ -16,7 +15,7 @@ use turnstone_store::ActionOutcome;
     post, path = "/ojs/v1/dead-letter/{id}/retry", operation_id = "retry_dead_letter", tag = "dead letters",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body = Option<docs::RetryRequest>,
+    request_body = Option<RetryRequest>,
     responses((status = 200, description = "It is available.", body = JobReply)),
 )]
 pub(crate) async fn retry(
@@ -27,7 +26,7 @@ pub(crate) async fn retry(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let now = app.api.clock.now();
-    let anew = overrides(&Fields::read_if_any(&body)?, now)?;
+    let anew = overrides(&body, now)?;
     let job_id = JobId::from(id.as_str());
     let missing = || OjsError::not_found("dead letter", &id);
     match app.api.store.operate.retry(&job_id, tenant.name(), true, anew, now).await? {

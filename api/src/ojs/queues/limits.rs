@@ -7,10 +7,9 @@ use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Params, Segment, Tenant};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use turnstone_domain::Timestamp;
 use turnstone_domain::terms::RateLimit;
-use turnstone_ojs::{Fields, OjsError, read_limit};
+use turnstone_ojs::{Fields, LimitRequest, OjsError, read_limit};
 use turnstone_store::{Limit, Page};
 use utoipa::ToSchema;
 
@@ -102,19 +101,6 @@ impl LimitReply {
 pub(super) struct LimitList {
     rate_limits: Vec<LimitReply>,
     pagination: SlicePosition,
-}
-
-/// A limit.
-#[derive(ToSchema)]
-#[schema(example = json!({"concurrency": 5, "rate": {"limit": 100, "period": "PT1M"}}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(super) struct LimitRequest {
-    /// At most this many are active.
-    concurrency: Option<i64>,
-    /// `limit` per `period`, an ISO 8601 duration.
-    rate: Option<Map<String, Value>>,
-    /// The least time between two starts, an ISO 8601 duration.
-    throttle: Option<String>,
 }
 
 /// Lists the limits that jobs have named, by key.

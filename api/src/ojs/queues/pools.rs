@@ -30,8 +30,7 @@ pub(super) struct PoolRequest {
 }
 
 /// A weight.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Deserialize, ToSchema)]
 pub(super) struct Weight {
     /// 1 by default.
     #[schema(minimum = 1, maximum = 1000000)]
@@ -252,16 +251,16 @@ fn members(queues: &Value) -> Result<Vec<(String, i64)>, OjsError> {
     let mut members = BTreeMap::new();
     for (name, value) in pairs {
         queue_name(&name)?;
-        let sent =
-            if value.is_object() { value.get("weight") } else { Some(value).filter(|v| v.is_number()) };
-        let field = format!("queues.{name}.weight");
-        let weight = match sent {
-            None | Some(Value::Null) => 1,
-            Some(sent) => sent
-                .as_i64()
-                .filter(|weight| (1..=MOST_WEIGHT).contains(weight))
-                .ok_or_else(|| wrong(&field, &format!("must be a whole number from 1 to {MOST_WEIGHT}")))?,
+        let weight = match value {
+            Value::Object(_) => Weight::deserialize(value).map(|sent| sent.weight),
+            Value::Number(_) => Option::deserialize(value),
+            _ => Ok(None),
         };
+        let weight = weight.map(|weight| weight.unwrap_or(1)).ok();
+        let weight = weight.filter(|weight| (1..=MOST_WEIGHT).contains(weight)).ok_or_else(|| {
+            let why = format!("must be a whole number from 1 to {MOST_WEIGHT}");
+            wrong(&format!("queues.{name}.weight"), &why)
+        })?;
         if members.insert(name, weight).is_some() {
             return Err(wrong("queues", "names a queue twice"));
         }

@@ -1,11 +1,14 @@
 //! The settings of a queue, read and checked member by member.
 
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use turnstone_domain::RawObject;
 use turnstone_domain::duration::parse_iso8601_ms;
 use turnstone_domain::terms::RateLimit;
+use turnstone_ojs::request::optional;
 use turnstone_ojs::{Fields, OjsError, check_queue_name, read_limit};
 use turnstone_store::{ConfigChange, QueueLimits, Retention};
+use utoipa::ToSchema;
 
 /// The members of `PUT …/config`.
 const OPERATED: [&str; 4] = ["backpressure", "concurrency", "rate_limit", "retention"];
@@ -15,6 +18,76 @@ const POLICY: &str = "attest_policy";
 const MOST: i64 = 1_000_000_000_000;
 /// Nothing is kept longer by its own rule: a hundred years.
 const LONGEST_MS: i64 = 3_155_760_000_000;
+
+/// The bounds and limits of a queue.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"backpressure": {"max_depth": 10000, "strategy": "reject", "warning_threshold": 0.8},
+                          "concurrency": 20, "rate_limit": {"max_per_second": 50}}))]
+pub(super) struct QueueConfig {
+    backpressure: Option<Backpressure>,
+    /// At most this many jobs are active.
+    #[serde(default, deserialize_with = "whole::<_, 1>")]
+    concurrency: Option<i64>,
+    /// `max_per_second`, or `rate` and `period`, or `throttle`.
+    #[schema(value_type = Option<Map<String, Value>>)]
+    rate_limit: Option<RawObject>,
+    /// How long ended jobs are kept, by state.
+    retention: Option<QueueRetention>,
+}
+
+/// The attestation policy and the settings of a queue.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"name": "receipts", "attest_policy": {"required": true, "allowed_algorithms": ["ed25519"]}}))]
+pub(super) struct QueueRequest {
+    /// The queue, as in the path.
+    name: Option<String>,
+    /// The attestation that its jobs need: `required` and `allowed_algorithms`.
+    #[schema(value_type = Option<Map<String, Value>>)]
+    attest_policy: Option<Value>,
+    backpressure: Option<Backpressure>,
+    /// At most this many jobs are active.
+    #[serde(default, deserialize_with = "whole::<_, 1>")]
+    concurrency: Option<i64>,
+    /// `max_per_second`, or `rate` and `period`, or `throttle`.
+    #[schema(value_type = Option<Map<String, Value>>)]
+    rate_limit: Option<RawObject>,
+    /// How long ended jobs are kept, by state.
+    retention: Option<QueueRetention>,
+}
+
+/// The bounds of a queue.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct Backpressure {
+    /// Available, scheduled and retryable jobs, at most.
+    #[serde(default, deserialize_with = "whole::<_, 0>")]
+    #[schema(minimum = 0)]
+    max_depth: Option<i64>,
+    /// Their payloads together, at most.
+    #[serde(default, deserialize_with = "whole::<_, 0>")]
+    #[schema(minimum = 0)]
+    max_size_bytes: Option<i64>,
+    /// `reject`, or `block`, which over HTTP is the same: the response contains the time of the next try.
+    #[schema(value_type = Option<String>)]
+    strategy: Option<Value>,
+    /// The threshold from which responses contain the depth of the queue: a part of `max_depth` up to 1, or a number of
+    /// jobs.
+    #[schema(value_type = Option<f64>)]
+    warning_threshold: Option<Value>,
+}
+
+/// How long ended jobs of a queue are kept: an ISO 8601 duration, or seconds.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct QueueRetention {
+    #[serde(default, deserialize_with = "kept")]
+    #[schema(value_type = Option<Value>)]
+    completed: Option<i64>,
+    #[serde(default, deserialize_with = "kept")]
+    #[schema(value_type = Option<Value>)]
+    discarded: Option<i64>,
+    #[serde(default, deserialize_with = "kept")]
+    #[schema(value_type = Option<Value>)]
+    cancelled: Option<i64>,
+}
 
 /// Refuses a name that no queue can have.
 pub(super) fn queue_name(name: &str) -> Result<(), OjsError> {
@@ -37,21 +110,35 @@ pub(super) fn replaced(sent: &Fields) -> Result<ConfigChange, OjsError> {
     for name in OPERATED {
         members.insert(name.to_owned(), member(sent, name)?.unwrap_or_default());
     }
-    let limits = Some(limits(&members)?);
+    let limits = Some(limits(Fields(RawObject::of(&members)).typed()?)?);
     Ok(ConfigChange { members, limits })
 }
 
-/// Settings beside those that are not named.
-pub(super) fn merged(sent: &Fields, before: Option<&Map<String, Value>>) -> Result<ConfigChange, OjsError> {
+/// Returns settings of the queue `name` beside those that are not named.
+///
+/// # Errors
+/// 400 for a member that is wrong.
+pub(super) fn merged(
+    sent: &Fields,
+    name: &str,
+    before: Option<&Map<String, Value>>,
+) -> Result<ConfigChange, OjsError> {
     let mut members = Map::new();
     for name in OPERATED.into_iter().chain([POLICY]) {
         members.extend(member(sent, name)?.map(|value| (name.to_owned(), value)));
     }
-    check_policy(members.get(POLICY).unwrap_or(&Value::Null))?;
-    let operated = OPERATED.iter().any(|name| members.contains_key(*name));
     let mut all = before.cloned().unwrap_or_default();
     all.extend(members.clone());
-    let limits = if operated { Some(limits(&all)?) } else { None };
+    all.extend(member(sent, "name")?.map(|name| ("name".to_owned(), name)));
+    let all: QueueRequest = Fields(RawObject::of(&all)).typed()?;
+    if all.name.is_some_and(|other| other != name) {
+        return Err(OjsError::invalid_request("name", "must be the queue that the path names"));
+    }
+    check_policy(all.attest_policy)?;
+    let operated = OPERATED.iter().any(|name| members.contains_key(*name));
+    let QueueRequest { backpressure, concurrency, rate_limit, retention, .. } = all;
+    let config = QueueConfig { backpressure, concurrency, rate_limit, retention };
+    let limits = if operated { Some(limits(config)?) } else { None };
     Ok(ConfigChange { members, limits })
 }
 
@@ -62,12 +149,12 @@ fn member(sent: &Fields, name: &str) -> Result<Option<Value>, OjsError> {
     raw.parse().map(Some).map_err(wrong)
 }
 
-fn check_policy(policy: &Value) -> Result<(), OjsError> {
+fn check_policy(policy: Option<Value>) -> Result<(), OjsError> {
     let wrong = |field: &str, why: &str| OjsError::invalid_request(&format!("{POLICY}{field}"), why);
     let policy = match policy {
-        Value::Null => return Ok(()),
-        Value::Object(policy) => policy,
-        _ => return Err(wrong("", "must be an object")),
+        None => return Ok(()),
+        Some(Value::Object(policy)) => policy,
+        Some(_) => return Err(wrong("", "must be an object")),
     };
     if policy.get("required").is_some_and(|value| !value.is_boolean()) {
         return Err(wrong(".required", "must be true or false"));
@@ -80,77 +167,50 @@ fn check_policy(policy: &Value) -> Result<(), OjsError> {
 }
 
 /// Returns the limits of the settings.
-fn limits(settings: &Map<String, Value>) -> Result<QueueLimits, OjsError> {
-    let mut limits =
-        QueueLimits { concurrency: number(settings, "", "concurrency", 1)?, ..QueueLimits::default() };
-    if let Some(bounds) = object(settings, "backpressure")? {
-        limits.max_depth = number(bounds, "backpressure.", "max_depth", 0)?;
-        limits.max_bytes = number(bounds, "backpressure.", "max_size_bytes", 0)?;
-        limits.warn_at = warning(bounds, limits.max_depth)?;
-        check_strategy(bounds)?;
+fn limits(config: QueueConfig) -> Result<QueueLimits, OjsError> {
+    let mut limits = QueueLimits { concurrency: config.concurrency, ..QueueLimits::default() };
+    if let Some(bounds) = config.backpressure {
+        if bounds.strategy.is_some_and(|word| word != "reject" && word != "block") {
+            return Err(OjsError::invalid_request("backpressure.strategy", "must be reject or block"));
+        }
+        (limits.max_depth, limits.max_bytes) = (bounds.max_depth, bounds.max_size_bytes);
+        limits.warn_at = bounds.warning_threshold.map(|at| warning(&at, bounds.max_depth)).transpose()?;
     }
-    if let Some(sent) = object(settings, "rate_limit")? {
-        let RateLimit { concurrency, rate, throttle_ms, .. } =
-            read_limit("rate_limit", &RawObject::of(sent))?;
+    if let Some(sent) = config.rate_limit {
+        let RateLimit { concurrency, rate, throttle_ms, .. } = read_limit("rate_limit", &sent)?;
         limits.concurrency = limits.concurrency.or(concurrency);
         (limits.rate, limits.throttle_ms) = (rate, throttle_ms);
     }
-    if let Some(sent) = object(settings, "retention")? {
-        limits.retention = Retention {
-            completed_ms: kept(sent, "completed")?,
-            discarded_ms: kept(sent, "discarded")?,
-            cancelled_ms: kept(sent, "cancelled")?,
-        };
+    if let Some(QueueRetention { completed, discarded, cancelled }) = config.retention {
+        limits.retention =
+            Retention { completed_ms: completed, discarded_ms: discarded, cancelled_ms: cancelled };
     }
     Ok(limits)
 }
 
-/// Reads how long ended jobs are kept: an ISO 8601 duration, or seconds.
-fn kept(retention: &Map<String, Value>, name: &str) -> Result<Option<i64>, OjsError> {
-    let ms = match retention.get(name) {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::String(text)) => parse_iso8601_ms(text).ok().and_then(|ms| i64::try_from(ms).ok()),
-        Some(value) => value.as_i64().and_then(|seconds| seconds.checked_mul(1_000)),
-    };
-    match ms.filter(|ms| (1..=LONGEST_MS).contains(ms)) {
-        Some(ms) => Ok(Some(ms)),
-        None => {
-            let why = "must be a duration such as P7D, or seconds, of at most a hundred years";
-            Err(OjsError::invalid_request(&format!("retention.{name}"), why))
-        }
-    }
+/// Reads how long ended jobs are kept, in milliseconds.
+fn kept<'de, D: Deserializer<'de>>(member: D) -> Result<Option<i64>, D::Error> {
+    optional(member, |value| {
+        let ms = match value {
+            Value::String(text) => parse_iso8601_ms(text).ok().and_then(|ms| i64::try_from(ms).ok()),
+            value => value.as_i64().and_then(|seconds| seconds.checked_mul(1_000)),
+        };
+        let ms = ms.filter(|ms| (1..=LONGEST_MS).contains(ms));
+        ms.ok_or_else(|| "must be a duration such as P7D, or seconds, of at most a hundred years".to_owned())
+    })
 }
 
-fn object<'a>(
-    settings: &'a Map<String, Value>,
-    name: &str,
-) -> Result<Option<&'a Map<String, Value>>, OjsError> {
-    match settings.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Object(members)) => Ok(Some(members)),
-        Some(_) => Err(OjsError::invalid_request(name, "must be an object")),
-    }
-}
-
-fn number(from: &Map<String, Value>, path: &str, name: &str, least: i64) -> Result<Option<i64>, OjsError> {
-    let Some(value) = from.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
-    match value.as_i64().filter(|number| (least..=MOST).contains(number)) {
-        Some(number) => Ok(Some(number)),
-        None => {
-            let why = format!("must be a whole number from {least} to {MOST}");
-            Err(OjsError::invalid_request(&format!("{path}{name}"), why))
-        }
-    }
+fn whole<'de, D: Deserializer<'de>, const LEAST: i64>(member: D) -> Result<Option<i64>, D::Error> {
+    optional(member, |value| {
+        let number = value.as_i64().filter(|number| (LEAST..=MOST).contains(number));
+        number.ok_or_else(|| format!("must be a whole number from {LEAST} to {MOST}"))
+    })
 }
 
 /// Reads a threshold: up to 1 it is a part of the bound, above that a number of jobs.
-fn warning(bounds: &Map<String, Value>, max_depth: Option<i64>) -> Result<Option<i64>, OjsError> {
-    const NAME: &str = "backpressure.warning_threshold";
-    let Some(value) = bounds.get("warning_threshold").filter(|value| !value.is_null()) else {
-        return Ok(None);
-    };
-    let wrong = |why: &str| OjsError::invalid_request(NAME, why);
-    let threshold = value.as_f64().filter(|number| (0.0..=1e12).contains(number));
+fn warning(threshold: &Value, max_depth: Option<i64>) -> Result<i64, OjsError> {
+    let wrong = |why: &str| OjsError::invalid_request("backpressure.warning_threshold", why);
+    let threshold = threshold.as_f64().filter(|number| (0.0..=1e12).contains(number));
     let threshold = threshold.ok_or_else(|| wrong("must be a number from 0 to 1, or a number of jobs"))?;
     let jobs = if threshold > 1.0 {
         threshold
@@ -162,15 +222,7 @@ fn warning(bounds: &Map<String, Value>, max_depth: Option<i64>) -> Result<Option
     };
     #[expect(clippy::cast_possible_truncation, reason = "between 0 and 1e12")]
     let jobs = jobs as i64;
-    Ok(Some(jobs.max(1)))
-}
-
-fn check_strategy(bounds: &Map<String, Value>) -> Result<(), OjsError> {
-    match bounds.get("strategy") {
-        None | Some(Value::Null) => Ok(()),
-        Some(Value::String(word)) if matches!(word.as_str(), "reject" | "block") => Ok(()),
-        Some(_) => Err(OjsError::invalid_request("backpressure.strategy", "must be reject or block")),
-    }
+    Ok(jobs.max(1))
 }
 
 #[cfg(test)]
@@ -242,10 +294,12 @@ mod tests {
     #[test]
     fn a_policy_stands_beside_the_settings() {
         let sent = Fields::read(br#"{"attest_policy": {"required": true}}"#).unwrap();
-        let change = merged(&sent, None).unwrap();
+        let change = merged(&sent, "q", None).unwrap();
         assert_eq!((change.members.len(), change.limits), (1, None));
-        for wrong in [r#"{"attest_policy": 1}"#, r#"{"attest_policy": {"required": "yes"}}"#] {
-            assert!(merged(&Fields::read(wrong.as_bytes()).unwrap(), None).is_err(), "{wrong}");
+        for wrong in
+            [r#"{"name": "other"}"#, r#"{"attest_policy": 1}"#, r#"{"attest_policy": {"required": "yes"}}"#]
+        {
+            assert!(merged(&Fields::read(wrong.as_bytes()).unwrap(), "q", None).is_err(), "{wrong}");
         }
     }
 }

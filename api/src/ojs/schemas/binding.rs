@@ -1,30 +1,36 @@
 //! `/ojs/v1/schemas`: the registry as its specification defines it (OJS schema registry §10), over the same schemas as
 //! `/ojs/v1/admin/schemas`.
 
-use super::{ArgsSchema, missing, named};
+use super::{ArgsSchema, NewArgsSchema, missing, named};
 use crate::api::{App, Shared};
 use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segment, Segments};
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use turnstone_domain::RawJson;
 use turnstone_domain::schema::RegisteredSchema;
-use turnstone_ojs::{Fields, OjsError, schema_version_of};
+use turnstone_ojs::{OjsError, request, schema_version_of};
 use utoipa::ToSchema;
 
 /// A schema to be registered.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"job_type": "email.send", "version": "2.0.0", "schema": {"type": "array", "minItems": 1}}))]
-#[expect(dead_code, reason = "described, never built")]
 pub(super) struct PostedSchema {
     /// The job type; `type` means the same.
-    job_type: String,
+    #[schema(value_type = String)]
+    job_type: Option<String>,
+    #[schema(ignore)]
+    r#type: Option<String>,
     /// A whole number, also as `2.0` or `2.0.0`.
-    version: Value,
+    #[schema(value_type = Value)]
+    version: Option<RawJson>,
     /// JSON Schema 2020-12, draft 7, or the draft of `$schema`.
-    schema: Map<String, Value>,
+    #[schema(value_type = Map<String, Value>)]
+    schema: Option<RawJson>,
+    #[schema(ignore)]
+    args_schema: Option<RawJson>,
     /// off (the default), warn, or enforce, which is also called strict.
     mode: Option<String>,
 }
@@ -75,15 +81,16 @@ pub(super) struct ListedVersion {
     ),
 )]
 pub(crate) async fn register(State(app): State<Shared>, JsonBytes(bytes): JsonBytes) -> Answer {
-    let fields = Fields::read(&bytes)?;
-    let name = if fields.0.contains("job_type") { "job_type" } else { "type" };
-    let job_type = fields.required_text(name)?;
-    let sent = fields.0.given("version").ok_or_else(|| OjsError::invalid_request("version", "is missing"))?;
-    let version = schema_version_of(sent).filter(|version| *version <= 1_000_000_000);
+    let PostedSchema { job_type, r#type, version, schema, args_schema, mode } = request::read(&bytes)?;
+    let missing = |name: &str| OjsError::invalid_request(name, "is missing");
+    let job_type = job_type.or(r#type).ok_or_else(|| missing("type"))?;
+    let version = version.ok_or_else(|| missing("version"))?;
+    let version = schema_version_of(&version).filter(|version| *version <= 1_000_000_000);
     let version = version.ok_or_else(|| {
         OjsError::invalid_request("version", "must be a whole number from 1, also written as 2.0 or 2.0.0")
     })?;
-    let schema = super::register::take(&app, &fields, job_type, version).await?;
+    let sent = NewArgsSchema { schema, args_schema, mode };
+    let schema = super::register::take(&app, sent, job_type, version).await?;
     Ok(reply::json(StatusCode::CREATED, &WrappedSchema::from(&schema)))
 }
 

@@ -13,7 +13,6 @@ mod versions;
 use crate::reply::Failure;
 use crate::request::Segments;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use turnstone_domain::RawJson;
 use turnstone_domain::schema::RegisteredSchema;
 use turnstone_ojs::request::filled;
@@ -93,15 +92,17 @@ struct ArgsSchemas {
 }
 
 /// A schema to be registered.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(example = json!({
     "schema": {"type": "array", "minItems": 1, "prefixItems": [{"type": "string", "format": "email"}]},
     "mode": "enforce",
 }))]
-#[expect(dead_code, reason = "described, never built")]
 struct NewArgsSchema {
     /// JSON Schema 2020-12, draft 7, or the draft of `$schema`.
-    schema: serde_json::Map<String, Value>,
+    #[schema(value_type = Map<String, Value>)]
+    schema: Option<RawJson>,
+    #[schema(ignore)]
+    args_schema: Option<RawJson>,
     /// off (the default), warn or enforce.
     mode: Option<String>,
 }

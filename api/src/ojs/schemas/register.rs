@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::Value;
 use turnstone_domain::schema::{MOST_BYTES, Mode, RegisteredSchema, Schema};
-use turnstone_ojs::{Fields, OjsError, check_job_type};
+use turnstone_ojs::{OjsError, check_job_type, request};
 
 /// Registers a version of the schema of a job type's arguments.
 #[utoipa::path(
@@ -33,20 +33,20 @@ pub(crate) async fn register(
     JsonBytes(bytes): JsonBytes,
 ) -> Answer {
     let (job_type, version) = named(segments)?;
-    let schema = take(&app, &Fields::read(&bytes)?, job_type, version).await?;
+    let schema = take(&app, request::read(&bytes)?, job_type, version).await?;
     Ok(reply::json(StatusCode::CREATED, &ArgsSchema::from(&schema)))
 }
 
 /// Checks a schema and registers it.
 pub(super) async fn take(
     app: &App,
-    fields: &Fields,
+    sent: NewArgsSchema,
     job_type: String,
     version: i64,
 ) -> Result<RegisteredSchema, Failure> {
     check_job_type(&job_type).map_err(|why| OjsError::invalid_request("type", why))?;
-    let (fields, now) = (fields.clone(), app.api.clock.now());
-    let schema = blocking::run(move || read(&fields, job_type, version, now)).await??;
+    let now = app.api.clock.now();
+    let schema = blocking::run(move || read(sent, job_type, version, now)).await??;
     let registered = app.api.store.schemas.register(schema.clone()).await?;
     app.schemas.forget(&schema.job_type);
     if !registered {
@@ -59,13 +59,13 @@ pub(super) async fn take(
 }
 
 fn read(
-    fields: &Fields,
+    sent: NewArgsSchema,
     job_type: String,
     version: i64,
     created_at: turnstone_domain::Timestamp,
 ) -> Result<RegisteredSchema, OjsError> {
-    let name = if fields.0.contains("schema") { "schema" } else { "args_schema" };
-    let body = fields.0.given(name).ok_or_else(|| OjsError::invalid_request("schema", "is missing"))?;
+    let body = sent.schema.or(sent.args_schema);
+    let body = body.ok_or_else(|| OjsError::invalid_request("schema", "is missing"))?;
     if body.as_str().len() > MOST_BYTES {
         return Err(OjsError::invalid_request("schema", format!("must have at most {MOST_BYTES} bytes")));
     }
@@ -79,8 +79,8 @@ fn read(
         OjsError::invalid_request("schema", format!("cannot be used: {why}"))
     };
     Schema::compile_registered(&value).map_err(unusable)?;
-    let mode = fields.text("mode")?.map_or(Ok(Mode::Off), |word| mode(&word))?;
-    Ok(RegisteredSchema { job_type, version, mode, body: body.as_str().to_owned(), created_at })
+    let mode = sent.mode.map_or(Ok(Mode::Off), |word| mode(&word))?;
+    Ok(RegisteredSchema { job_type, version, mode, body: body.into_text(), created_at })
 }
 
 /// Reads a mode; the registry's text calls `enforce` `strict`.

@@ -3,45 +3,20 @@
 use super::super::jobs::accept_all::{Members, refused};
 use super::body::{WorkflowReply, missing};
 use crate::api::Shared;
-use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
-use serde_json::{Map, Value};
-use turnstone_ojs::workflow::WorkflowRequest;
+use turnstone_ojs::workflow::{CreateWorkflow, WorkflowRequest};
 use turnstone_store::{NewStep, NewWorkflow, WaitingJob};
-use utoipa::ToSchema;
-
-/// A chain (`steps`), a group or a batch (`jobs`); or, without `type`, a graph whose steps have an `id` and `depends_on`.
-/// Members are jobs as for `POST /ojs/v1/jobs`.
-#[derive(ToSchema)]
-#[schema(example = json!({"type": "chain", "name": "order", "steps": [
-    {"type": "payment.take", "args": [17]}, {"type": "parcel.send", "args": [17]},
-]}))]
-#[expect(dead_code, reason = "described, never built")]
-pub(crate) struct Create {
-    /// UUIDv7; made by the server when it is left out.
-    id: Option<String>,
-    /// chain, group or batch.
-    #[schema(rename = "type")]
-    kind: Option<String>,
-    name: Option<String>,
-    /// Of a chain or a graph: up to 1,000.
-    steps: Option<Vec<Map<String, Value>>>,
-    /// Of a group or a batch: up to 1,000.
-    jobs: Option<Vec<docs::Enqueue>>,
-    /// Of a batch: on_complete, on_success, on_failure.
-    callbacks: Option<Map<String, Value>>,
-}
 
 /// Makes a workflow. It and its first jobs are durable when the response is 201.
 #[utoipa::path(
     post, path = "/ojs/v1/workflows", operation_id = "create_workflow", tag = "workflows",
     security(("tenant" = ["submitter"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflow.")),
-    request_body = Create,
+    request_body = CreateWorkflow,
     responses((status = 201, description = "The workflow runs.", body = WorkflowReply)),
 )]
 pub(super) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {

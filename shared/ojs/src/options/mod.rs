@@ -7,7 +7,7 @@ mod section;
 mod unique;
 
 use crate::{OjsError, names, read, when};
-pub use rate_limit::read_limit;
+pub use rate_limit::{LimitRequest, read_limit};
 use section::{Section, duration, milliseconds};
 use serde_json::Value;
 use turnstone_domain::retry::RetryPolicy;

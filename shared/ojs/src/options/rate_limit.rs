@@ -2,10 +2,12 @@
 //! `options.rate_limit`, an operator on a queue or a key.
 
 use super::section::{Section, duration};
-use crate::{OjsError, read};
+use crate::{Fields, OjsError, read};
+use serde::Deserialize;
 use serde_json::Value;
-use turnstone_domain::RawObject;
 use turnstone_domain::terms::{OnLimit, Rate, RateLimit};
+use turnstone_domain::{RawJson, RawObject};
+use utoipa::ToSchema;
 
 /// No limit allows more than this; beyond it sums could overflow.
 const MOST: i64 = 1_000_000_000;
@@ -15,6 +17,31 @@ const SECOND_MS: i64 = 1000;
 /// The members of a limit.
 const MEMBERS: [&str; 8] =
     ["key", "concurrency", "max_per_second", "rate", "limit", "period", "throttle", "on_limit"];
+
+/// A limit.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"concurrency": 5, "rate": {"limit": 100, "period": "PT1M"}}))]
+pub struct LimitRequest {
+    #[schema(ignore)]
+    key: Option<RawJson>,
+    /// At most this many are active.
+    #[schema(value_type = Option<i64>)]
+    concurrency: Option<RawJson>,
+    #[schema(ignore)]
+    max_per_second: Option<RawJson>,
+    /// `limit` per `period`, an ISO 8601 duration.
+    #[schema(value_type = Option<Map<String, Value>>)]
+    rate: Option<RawJson>,
+    #[schema(ignore)]
+    limit: Option<RawJson>,
+    #[schema(ignore)]
+    period: Option<RawJson>,
+    /// The least time between two starts, an ISO 8601 duration.
+    #[schema(value_type = Option<String>)]
+    throttle: Option<RawJson>,
+    #[schema(ignore)]
+    on_limit: Option<RawJson>,
+}
 
 /// Reads the limit of a job: `{max_per_second}` for its queue, or with a `key` what [`read_limit`] reads.
 pub(super) fn rate_limit(members: &RawObject) -> Result<RateLimit, OjsError> {
@@ -40,43 +67,47 @@ pub(super) fn rate_limit(members: &RawObject) -> Result<RateLimit, OjsError> {
 /// # Errors
 /// 400 for a member that is wrong.
 pub fn read_limit(path: &str, members: &RawObject) -> Result<RateLimit, OjsError> {
-    let sent = Section { path, members };
+    let (at, sent) = (Section { path, members }, Fields(members.clone()).typed::<LimitRequest>()?);
+    let concurrency = |value: &Value| read::integer_between(value, 0, MOST);
     Ok(RateLimit {
-        key: sent.given("key", key)?,
-        concurrency: sent.given("concurrency", |value| read::integer_between(value, 0, MOST))?,
-        rate: rate(sent)?,
-        throttle_ms: throttle(sent)?,
-        on_limit: sent.given("on_limit", on_limit)?.unwrap_or_default(),
+        key: at.read("key", sent.key.as_ref(), key)?,
+        concurrency: at.read("concurrency", sent.concurrency.as_ref(), concurrency)?,
+        rate: rate(at, &sent)?,
+        throttle_ms: throttle(at, sent.throttle.as_ref())?,
+        on_limit: at.read("on_limit", sent.on_limit.as_ref(), on_limit)?.unwrap_or_default(),
     })
 }
 
-fn rate(sent: Section<'_>) -> Result<Option<Rate>, OjsError> {
-    let count = |value: &Value| read::integer_between(value, 1, MOST);
-    let period_ms = sent.given("period", period)?;
-    if let Some(limit) = sent.given("max_per_second", count)? {
+fn count(value: &Value) -> Result<i64, String> {
+    read::integer_between(value, 1, MOST)
+}
+
+fn rate(at: Section<'_>, sent: &LimitRequest) -> Result<Option<Rate>, OjsError> {
+    let period_ms = at.read("period", sent.period.as_ref(), period)?;
+    if let Some(limit) = at.read("max_per_second", sent.max_per_second.as_ref(), count)? {
         return Ok(Some(Rate { limit, period_ms: SECOND_MS }));
     }
-    if sent.members.given("rate").is_none_or(|rate| !rate.is_object()) {
-        let limit = sent.given("rate", count)?.or(sent.given("limit", count)?);
-        return Ok(limit.map(|limit| Rate { limit, period_ms: period_ms.unwrap_or(SECOND_MS) }));
+    if sent.rate.as_ref().is_some_and(RawJson::is_object) {
+        return per_period(at, "rate", period_ms);
     }
-    per_period(sent, "rate", period_ms)
+    let rate = at.read("rate", sent.rate.as_ref(), count)?;
+    let limit = rate.or(at.read("limit", sent.limit.as_ref(), count)?);
+    Ok(limit.map(|limit| Rate { limit, period_ms: period_ms.unwrap_or(SECOND_MS) }))
 }
 
 /// Reads the time between two starts: as it is, or that of `limit` starts in a `period`.
-fn throttle(sent: Section<'_>) -> Result<Option<i64>, OjsError> {
-    if sent.members.given("throttle").is_none_or(|throttle| !throttle.is_object()) {
-        return sent.given("throttle", period);
+fn throttle(at: Section<'_>, sent: Option<&RawJson>) -> Result<Option<i64>, OjsError> {
+    if !sent.is_some_and(RawJson::is_object) {
+        return at.read("throttle", sent, period);
     }
-    let rate = per_period(sent, "throttle", None)?;
+    let rate = per_period(at, "throttle", None)?;
     Ok(rate.map(|rate| (rate.period_ms / rate.limit).max(1)))
 }
 
 /// `{limit, period}` of a member.
-fn per_period(sent: Section<'_>, name: &str, outer_ms: Option<i64>) -> Result<Option<Rate>, OjsError> {
-    let count = |value: &Value| read::integer_between(value, 1, MOST);
-    let Some(members) = sent.object(name)? else { return Ok(None) };
-    let inner_path = sent.path_of(name);
+fn per_period(at: Section<'_>, name: &str, outer_ms: Option<i64>) -> Result<Option<Rate>, OjsError> {
+    let Some(members) = at.object(name)? else { return Ok(None) };
+    let inner_path = at.path_of(name);
     let inner = Section { path: &inner_path, members: &members };
     let Some(limit) = inner.given("limit", count)? else { return Err(inner.wrong("limit", "is missing")) };
     let period_ms = inner.given("period", period)?.or(outer_ms).unwrap_or(SECOND_MS);

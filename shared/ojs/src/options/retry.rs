@@ -1,6 +1,6 @@
 //! `options.retry` (OJS retry §3).
 
-use super::section::{misspelling, object};
+use super::section::misspelling;
 use crate::{OjsError, read};
 use serde_json::{Map, Value, json};
 use turnstone_domain::RawJson;
@@ -29,7 +29,7 @@ pub(super) fn retry(policy: &RawJson) -> Result<RetryPolicy, OjsError> {
         let field = format!("options.retry.{field}");
         OjsError::validation(&field, format!("{field}: {}", read::shortened(&why, 300)))
     };
-    let sent = object(policy).map_err(whole)?;
+    let sent = read::raw_object(policy).map_err(whole)?;
     for name in sent.names() {
         if let Some(meant) = misspelling(name, &FIELDS) {
             return Err(wrong(name, format!("is no field of a retry policy; did you mean `{meant}`?")));

@@ -34,7 +34,17 @@ impl Section<'_> {
         name: &str,
         reader: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Result<Option<T>, OjsError> {
-        let Some(raw) = self.members.given(name) else { return Ok(None) };
+        self.read(name, self.members.given(name), reader)
+    }
+
+    /// Reads a member that was taken out of the object.
+    pub(crate) fn read<T>(
+        self,
+        name: &str,
+        member: Option<&RawJson>,
+        reader: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Result<Option<T>, OjsError> {
+        let Some(raw) = member else { return Ok(None) };
         read::value(raw).and_then(|value| reader(&value)).map(Some).map_err(|why| self.wrong(name, why))
     }
 
@@ -48,7 +58,10 @@ impl Section<'_> {
     }
 
     pub(crate) fn object(self, name: &str) -> Result<Option<RawObject>, OjsError> {
-        self.members.given(name).map(|raw| object(raw).map_err(|why| self.wrong(name, why))).transpose()
+        self.members
+            .given(name)
+            .map(|raw| read::raw_object(raw).map_err(|why| self.wrong(name, why)))
+            .transpose()
     }
 }
 
@@ -59,12 +72,6 @@ pub(super) fn misspelling<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> 
         return None;
     }
     known.iter().copied().find(|known| strsim::osa_distance(name, known) <= SLIP)
-}
-
-/// Reads the members of an object.
-pub(crate) fn object(raw: &RawJson) -> Result<RawObject, String> {
-    let wrong = || format!("must be an object, not {}", read::raw_kind(raw));
-    if raw.is_object() { raw.parse().map_err(|_| wrong()) } else { Err(wrong()) }
 }
 
 /// Reads a duration above zero, in milliseconds.
