@@ -7,7 +7,7 @@ use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::review::{self, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{self, Handled, ToolOutcome, Tried};
 use turnstone_domain::{Timestamp, guardrail_check};
-use turnstone_ojs::CloudEvent;
+use turnstone_ojs::{CloudEvent, OpenValue};
 use utoipa::ToSchema;
 
 /// Something that happened.
@@ -204,7 +204,7 @@ pub struct Review {
     call_id: String,
     /// input, output, `unknown_outcome`, escalation or confirmation.
     #[schema(value_type = String)]
-    pub kind: ReviewKind,
+    pub kind: OpenValue<ReviewKind>,
     /// The user, group or agent that answers.
     pub reviewer: String,
     /// The reviewer's view.
@@ -301,7 +301,7 @@ impl From<review::Review> for Review {
             job_id: review.job_id.0,
             turn: review.turn,
             call_id: review.call_id.0,
-            kind: review.kind,
+            kind: review.kind.into(),
             reviewer: review.reviewer,
             question: review.question,
             arguments_hash: review.arguments_hash,

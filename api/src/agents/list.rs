@@ -27,7 +27,7 @@ pub(crate) async fn list(State(app): State<Shared>, caller: Caller) -> Answer {
             description: agent.description,
             url,
             path,
-            format: agent.format,
+            format: agent.format.into(),
             updated_at,
         }
     });

@@ -12,6 +12,7 @@ pub(crate) mod routes;
 
 use serde::{Deserialize, Serialize};
 use turnstone_domain::agent::AgentFormat;
+use turnstone_ojs::OpenValue;
 use utoipa::ToSchema;
 
 /// An agent as lists show it.
@@ -27,7 +28,7 @@ pub struct ListedAgent {
     path: String,
     /// openagentspec or ossa.
     #[schema(value_type = String)]
-    pub format: AgentFormat,
+    pub format: OpenValue<AgentFormat>,
     /// When it was changed last.
     pub updated_at: String,
 }
@@ -41,7 +42,7 @@ pub struct RegisteredAgent {
     url: String,
     path: String,
     #[schema(value_type = String)]
-    format: AgentFormat,
+    format: OpenValue<AgentFormat>,
     /// True if anything changed.
     pub changed: bool,
     /// Remarks on the document.

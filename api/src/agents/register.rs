@@ -72,7 +72,7 @@ pub(super) async fn store(app: &App, bytes: Bytes, params: &Params, name: Option
         return Err(caps::reached("agents", most).into());
     }
     let (name, description, format) =
-        (definition.name.clone(), definition.description.clone(), definition.format);
+        (definition.name.clone(), definition.description.clone(), definition.format.into());
     let url = address(&name);
     let circle = delegation::circle(&definition, &registered);
     let changed =

@@ -35,8 +35,8 @@ pub struct ArtifactRow {
 }
 
 /// Files, in order.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct Artifacts {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Artifacts {
     /// In order.
     pub artifacts: Vec<ArtifactRow>,
 }

@@ -5,14 +5,14 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use turnstone_domain::audit::AuditEntry;
 use turnstone_store::Page;
 use utoipa::ToSchema;
 
 /// Entries of the audit, the newest first.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct AuditList {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AuditList {
     /// The newest first.
     #[schema(value_type = Vec<DescribedEntry>)]
     pub entries: Vec<AuditEntry>,

@@ -32,8 +32,8 @@ pub struct Daily {
 }
 
 /// Spending, newest day first.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct Costs {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Costs {
     /// Days, models and tenants.
     pub costs: Vec<Daily>,
 }

@@ -5,12 +5,12 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Shared budgets by name.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct BudgetList {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BudgetList {
     /// By name.
     pub budgets: Vec<rows::BudgetView>,
 }

@@ -3,6 +3,7 @@
 use super::date;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::budget::{Amount, Budget, BudgetRule, OnExceed, Purse, WARN_AT};
+use turnstone_ojs::OpenValue;
 use turnstone_store::{BudgetRow, SharedBudget};
 use utoipa::ToSchema;
 
@@ -41,7 +42,7 @@ pub struct Row {
     pub cost: Money,
     /// retry, park or fail.
     #[schema(value_type = Option<String>)]
-    on_exceed: Option<OnExceed>,
+    on_exceed: Option<OpenValue<OnExceed>>,
     /// Jobs that wait for it.
     pub waiting: u64,
 }
@@ -70,7 +71,7 @@ pub struct BudgetView {
     pub currency: String,
     /// retry, park or fail; `null` leaves it to the server.
     #[schema(value_type = Option<String>)]
-    pub on_exceed: Option<OnExceed>,
+    pub on_exceed: Option<OpenValue<OnExceed>>,
     /// The percentage of a limit at which a warning is given.
     pub warn_at: i64,
     /// The limits.
@@ -114,7 +115,7 @@ impl Row {
             day: row.day.map(date),
             tokens: Tokens::from(&budget),
             cost: Money::from(&budget.money),
-            on_exceed: budget.on_exceed,
+            on_exceed: budget.on_exceed.map(OpenValue::from),
             waiting: row.waiting,
         }
     }
@@ -127,7 +128,7 @@ impl From<&SharedBudget> for BudgetView {
             name: rule.name.to_string(),
             scope: rule.name.scope().to_owned(),
             currency: rule.currency.clone(),
-            on_exceed: rule.on_exceed,
+            on_exceed: rule.on_exceed.map(OpenValue::from),
             warn_at: rule.warn_at.unwrap_or(WARN_AT),
             limits: Limits {
                 tokens: rule.tokens,

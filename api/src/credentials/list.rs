@@ -5,12 +5,12 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Credentials by owner, tool and header.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct CredentialList {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CredentialList {
     /// By owner, tool and header.
     pub credentials: Vec<ShownCredential>,
 }

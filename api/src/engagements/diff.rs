@@ -11,7 +11,7 @@ use turnstone_domain::Phase;
 use turnstone_domain::budget::Amount;
 use turnstone_domain::comparison::{Cost, Parting, Side, TurnFacts, compare};
 use turnstone_domain::message::Role;
-use turnstone_ojs::OjsError;
+use turnstone_ojs::{OjsError, OpenValue};
 use utoipa::ToSchema;
 
 /// Two engagements, compared.
@@ -34,7 +34,7 @@ pub struct DiffParting {
     pub turn: i64,
     /// The phase.
     #[schema(value_type = String)]
-    pub phase: Phase,
+    pub phase: OpenValue<Phase>,
     /// input, tools, prompt, model, tool call, answer, result or end.
     pub what: String,
     /// The value in the first.
@@ -93,7 +93,7 @@ pub struct DiffTotal {
 
 impl From<Parting> for DiffParting {
     fn from(Parting { turn, phase, what, a, b }: Parting) -> Self {
-        Self { turn, phase, what: what.to_owned(), a, b }
+        Self { turn, phase: phase.into(), what: what.to_owned(), a, b }
     }
 }
 

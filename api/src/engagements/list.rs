@@ -7,6 +7,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::JobState;
 use turnstone_domain::engagement::User;
+use turnstone_ojs::OpenValue;
 use turnstone_store::{self as store, EngagementFilter};
 use utoipa::ToSchema;
 
@@ -28,12 +29,12 @@ pub struct ListedEngagement {
     pub job_id: String,
     /// The state of this job.
     #[schema(value_type = String, example = "completed")]
-    pub job_state: JobState,
+    pub job_state: OpenValue<JobState>,
 }
 
 /// Engagements, newest first.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct EngagementPage {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EngagementPage {
     /// The newest first.
     pub items: Vec<ListedEngagement>,
     /// Where it continues.
@@ -91,7 +92,7 @@ impl From<store::ListedEngagement> for ListedEngagement {
             started_at: engagement.started_at.to_rfc3339(),
             turns: engagement.turns,
             job_id: listed.job_id.0,
-            job_state: listed.job_state,
+            job_state: listed.job_state.into(),
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use turnstone_domain::CallId;
 use turnstone_domain::message::{self, ContentPart, RequestedCall, Role, Source, StoredMessage, Summary};
+use turnstone_ojs::OpenValue;
 use utoipa::ToSchema;
 
 /// Replaces a tool's output that is withheld (OAS-24, OAS-35).
@@ -23,13 +24,13 @@ pub struct Message {
     pub turn: i64,
     /// user, system, assistant or tool.
     #[schema(value_type = String)]
-    pub role: Role,
+    pub role: OpenValue<Role>,
     /// The text; of a message with parts, all of them as text.
     pub content: String,
     /// The content in order, where it is more than one text: OSSA's text, image and file parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<Map<String, Value>>>)]
-    parts: Vec<ContentPart>,
+    parts: Vec<OpenValue<ContentPart>>,
     /// Of an assistant: the calls that it asks for: `call_id`, `name` and `arguments`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<Value>>)]
@@ -55,7 +56,7 @@ pub struct Message {
 pub struct MessageMetadata {
     /// user, api or delegation.
     #[schema(value_type = String)]
-    source: Source,
+    source: OpenValue<Source>,
     /// How it arrived, such as text/plain.
     original_format: String,
     normalized_at: String,
@@ -89,14 +90,14 @@ impl From<StoredMessage> for Message {
         Self {
             seq: stored.seq,
             turn: stored.turn,
-            role,
+            role: role.into(),
             content,
-            parts,
+            parts: parts.into_iter().map(OpenValue::from).collect(),
             tool_calls,
             call_id: call_id.map(|id| id.0),
             summary,
             metadata: metadata.map(|metadata| MessageMetadata {
-                source: metadata.source,
+                source: metadata.source.into(),
                 original_format: metadata.original_format,
                 normalized_at: metadata.normalized_at.to_rfc3339(),
             }),

@@ -22,8 +22,8 @@ pub struct Breaker {
 }
 
 /// Circuit breakers.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct Breakers {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Breakers {
     /// By name.
     pub breakers: Vec<Breaker>,
 }

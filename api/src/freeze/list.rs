@@ -5,12 +5,12 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Freezes that hold.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct FreezeList {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct FreezeList {
     /// Of the fleet and of tenants.
     pub freezes: Vec<ShownFreeze>,
 }

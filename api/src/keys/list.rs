@@ -5,12 +5,12 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::Tenant;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Keys, the oldest first.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct KeyList {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct KeyList {
     /// The oldest first.
     pub keys: Vec<ShownKey>,
 }

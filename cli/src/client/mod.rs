@@ -2,6 +2,7 @@
 
 pub mod ids;
 pub mod outage;
+mod received;
 pub mod stream;
 
 use crate::config::ClientConfig;
@@ -20,6 +21,8 @@ use turnstone_domain::{RawJson, RawObject};
 use turnstone_ojs::JobBody;
 use turnstone_telemetry::SecretRef;
 use turnstone_worker::tool::outbound::certificate_problem;
+
+pub use received::Received;
 
 /// The environment variable of the API key when no reference is configured.
 const KEY_VARIABLE: &str = "TURNSTONE_API_KEY";
@@ -96,6 +99,19 @@ impl Client {
         self.answer(self.request(Method::GET, path, query)).await
     }
 
+    /// Reads a member of a resource.
+    ///
+    /// # Errors
+    /// The error of the server or of the connection.
+    pub async fn member<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        name: &str,
+    ) -> Result<T, Failure> {
+        self.part(&self.get(path, query).await?, name)
+    }
+
     /// Reads the first `limit` elements of a paged list, and the total number, if the server reports it.
     ///
     /// # Errors
@@ -132,8 +148,8 @@ impl Client {
                 None => vec![("page", page.to_string()), ("offset", list.len().to_string())],
             };
             let answer: RawObject = self.get(path, &[filters, &part, &place].concat()).await?;
-            let end: Option<PartEnd> = self.member(&answer, "pagination")?;
-            let found: Vec<T> = self.member(&answer, name)?;
+            let end: Option<PartEnd> = self.part(&answer, "pagination")?;
+            let found: Vec<T> = self.part(&answer, name)?;
             let is_paged = end.is_some();
             PartEnd { total, next_after: after } = end.unwrap_or_default();
             // A part of a list by `meta` may be short before the end of the list.
@@ -154,16 +170,16 @@ impl Client {
     pub async fn each_job(
         &self,
         filters: &[(&str, String)],
-        mut seen: impl FnMut(&JobBody) -> io::Result<()>,
+        mut seen: impl FnMut(&Received<JobBody>) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         let mut place = Vec::new();
         loop {
             let part = [("limit", PAGE.to_string())];
             let query = [filters, &part, &place].concat();
             let answer: RawObject = self.get(&["ojs", "v1", "jobs"], &query).await?;
-            let jobs: Vec<JobBody> = self.member(&answer, "jobs")?;
+            let jobs: Vec<Received<JobBody>> = self.part(&answer, "jobs")?;
             jobs.iter().try_for_each(&mut seen)?;
-            let end: PartEnd = self.member(&answer, "pagination")?;
+            let end: PartEnd = self.part(&answer, "pagination")?;
             match end.next_after {
                 Some(next) => place = vec![("after", next)],
                 None => return Ok(()),
@@ -310,7 +326,10 @@ impl Client {
     }
 
     /// Returns a member of an answer; an absent one is read as `null`.
-    fn member<T: DeserializeOwned>(&self, answer: &RawObject, name: &str) -> Result<T, Failure> {
+    ///
+    /// # Errors
+    /// The member has another form.
+    pub fn part<T: DeserializeOwned>(&self, answer: &RawObject, name: &str) -> Result<T, Failure> {
         let member = answer.get(name).map_or("null", RawJson::as_str);
         serde_json::from_str(member).map_err(|error| self.unreadable(&error))
     }
@@ -365,6 +384,12 @@ impl Client {
     }
 }
 
+/// Returns a member of an answer as it came.
+#[must_use]
+pub fn raw_part(mut answer: RawObject, name: &str) -> RawJson {
+    answer.remove(name).unwrap_or_else(RawJson::null)
+}
+
 /// Returns true if the address is on this machine.
 fn is_loopback(address: &Url) -> bool {
     let host = address.host_str().unwrap_or_default();
@@ -408,17 +433,9 @@ pub(crate) fn filled<T: DeserializeOwned>(base: Value, members: &Value) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Format;
 
     fn client(url: &str) -> Client {
-        let output = Output {
-            format: Format::Table,
-            compact: false,
-            tty: false,
-            color: false,
-            quiet: true,
-            verbose: false,
-        };
+        let output = Output { quiet: true, ..Output::default() };
         Client::new(&ClientConfig { url: url.into(), api_key: None }, output).unwrap()
     }
 
@@ -475,9 +492,9 @@ mod tests {
     fn the_members_of_a_list_are_found() {
         let client = client("http://127.0.0.1:1");
         let answer: RawObject = serde_json::from_str(r#"{"jobs": [1], "pagination": {"total": 2}}"#).unwrap();
-        assert_eq!(client.member::<Vec<u8>>(&answer, "jobs").unwrap(), [1]);
-        assert_eq!(client.member::<PartEnd>(&answer, "pagination").unwrap().total, Some(2));
-        assert!(client.member::<Option<PartEnd>>(&answer, "other").unwrap().is_none());
-        assert!(client.member::<Vec<u8>>(&answer, "other").is_err());
+        assert_eq!(client.part::<Vec<u8>>(&answer, "jobs").unwrap(), [1]);
+        assert_eq!(client.part::<PartEnd>(&answer, "pagination").unwrap().total, Some(2));
+        assert!(client.part::<Option<PartEnd>>(&answer, "other").unwrap().is_none());
+        assert!(client.part::<Vec<u8>>(&answer, "other").is_err());
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use turnstone_api::answers::State;
 use turnstone_domain::JobState;
 use turnstone_domain::event::EventName;
-use turnstone_ojs::JobReply;
+use turnstone_ojs::JobBody;
 
 /// The first pause before a broken stream is resumed.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -201,8 +201,8 @@ impl Client {
     /// Returns how the job ended, if it did. The stream of a job whose events were pruned ends without an event of its
     /// end.
     async fn ended(&self, job_id: &str) -> Result<Option<Ending>, Failure> {
-        match self.get(&["ojs", "v1", "jobs", job_id], &[]).await {
-            Ok(JobReply { job, .. }) => Ok(Ending::of_state(job.state)),
+        match self.member(&["ojs", "v1", "jobs", job_id], &[], "job").await {
+            Ok(JobBody { state, .. }) => Ok(state.known().and_then(Ending::of_state)),
             Err(failure) if failure.is_passing() => Ok(None),
             Err(failure) => Err(failure),
         }
@@ -229,7 +229,7 @@ mod tests {
     use crate::commands::job::sample;
     use crate::config::ClientConfig;
     use crate::failure::Exit;
-    use crate::output::{Format, Output};
+    use crate::output::Output;
     use serde_json::json;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
@@ -252,14 +252,7 @@ mod tests {
             }
             requested
         });
-        let output = Output {
-            format: Format::Table,
-            compact: false,
-            tty: false,
-            color: false,
-            quiet: true,
-            verbose: false,
-        };
+        let output = Output { quiet: true, ..Output::default() };
         (Client::new(&ClientConfig { url, api_key: None }, output).unwrap(), requested)
     }
 

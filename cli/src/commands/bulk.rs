@@ -1,8 +1,8 @@
 //! One action on many jobs at once, chosen by a filter on the server.
 
 use super::{Session, several};
-use crate::client::Client;
 use crate::client::ids::Named;
+use crate::client::{Client, Received};
 use crate::failure::{Exit, Failure};
 use crate::output::{Format, text};
 use clap::Args;
@@ -121,7 +121,7 @@ impl JobsArgs {
     async fn filtered(&self, session: &Session, bulk: Bulk) -> anyhow::Result<ExitCode> {
         let (client, output) = (session.client()?, session.output);
         let body = json!({ "filter": self.filter(), "confirm": true, "dry_run": self.dry_run });
-        let answer: BulkReply = client.post(bulk.path, &body).await?;
+        let answer: Received<BulkReply> = client.post(bulk.path, &body).await?;
         match output.format {
             Format::Json => output.json(&answer)?,
             Format::Ids => answer.ids.iter().try_for_each(|id| output.line(&text::line(id)))?,

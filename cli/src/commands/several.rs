@@ -70,18 +70,10 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Format;
 
     #[test]
     fn the_first_failure_decides_and_an_unreachable_server_ends_everything() {
-        let output = Output {
-            format: Format::Table,
-            compact: false,
-            tty: false,
-            color: false,
-            quiet: true,
-            verbose: false,
-        };
+        let output = Output { quiet: true, ..Output::default() };
         let mut outcome = Outcome::new(output);
         assert_eq!(outcome.failed("a", Failure::of_answer(409, "")), Ok(()));
         assert_eq!(outcome.failed("b", Failure::of_answer(404, "")), Ok(()));

@@ -3,6 +3,7 @@
 pub mod table;
 pub mod text;
 
+use crate::client::Received;
 use serde::Serialize;
 use std::io::{self, IsTerminal as _, Write};
 use turnstone_telemetry::redact;
@@ -44,7 +45,7 @@ impl OutputForm {
 }
 
 /// Where and how this run prints.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Output {
     /// The requested form.
     pub format: Format,
@@ -114,24 +115,39 @@ impl Output {
         self.line(&text::json(&text))
     }
 
+    /// Prints an answer in the requested form: as JSON, the id of its subject, or the words.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn answer(&self, answer: &impl Serialize, id: &str, words: &str) -> io::Result<()> {
+        match self.format {
+            Format::Json => self.json(answer),
+            Format::Ids => self.line(&text::line(id)),
+            Format::Table => self.line(words),
+        }
+    }
+
     /// Prints a list in the requested form; `id` returns what identifies an item, or nothing.
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub fn list<T: Serialize>(
+    pub fn list<T>(
         &self,
-        items: &[T],
+        items: &[Received<T>],
         id: impl Fn(&T) -> &str,
         columns: &[table::Column<T>],
     ) -> io::Result<()> {
         match self.format {
             Format::Json if self.compact => items.iter().try_for_each(|item| self.ndjson(item)),
             Format::Json => self.json(&items),
-            Format::Ids => {
-                items.iter().map(id).filter(|id| !id.is_empty()).try_for_each(|id| self.line(&text::line(id)))
-            }
+            Format::Ids => items
+                .iter()
+                .map(|item| id(item))
+                .filter(|id| !id.is_empty())
+                .try_for_each(|id| self.line(&text::line(id))),
             Format::Table => {
-                self.line(&table::of(items, columns, self.tty))?;
+                let rows = items.iter().map(|item| table::cells::<T>(item, columns)).collect();
+                self.line(&table::ruled(table::headings(columns), rows, self.tty))?;
                 if items.is_empty() {
                     self.remark("there are none");
                 }

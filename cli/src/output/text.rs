@@ -33,6 +33,16 @@ pub fn counted(count: i64, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
+/// Returns a word as a POSIX shell reads it.
+#[must_use]
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// As [`block`], on one line: every run of white space becomes one space.
 #[must_use]
 pub fn line(text: &str) -> String {

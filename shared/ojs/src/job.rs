@@ -1,6 +1,6 @@
 //! A job as clients read it (OJS core §3, OJS HTTP binding §5.2).
 
-use crate::{SPEC_VERSION, when};
+use crate::{OpenValue, SPEC_VERSION, when};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -74,7 +74,7 @@ pub struct JobBody {
     pub queue: String,
     /// scheduled, available, pending, active, completed, retryable, cancelled or discarded.
     #[schema(value_type = String)]
-    pub state: JobState,
+    pub state: OpenValue<JobState>,
     /// The arguments, as they were sent.
     #[schema(value_type = Vec<Value>)]
     pub args: RawJson,
@@ -94,7 +94,7 @@ pub struct JobBody {
     /// The retry policy with its defaults, if one was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Map<String, Value>>)]
-    pub retry: Option<RetryPolicy>,
+    pub retry: Option<OpenValue<RetryPolicy>>,
     /// The option of this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
@@ -259,22 +259,19 @@ impl From<&FailedAttempt> for FailureRecord {
 }
 
 /// A job, and the same in `job` for clients that expect a wrapper.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct JobReply {
     /// The job.
     pub job: JobBody,
-    #[serde(flatten, deserialize_with = "crate::unread")]
-    #[schema(value_type = JobBody)]
-    flat: Option<JobBody>,
+    #[serde(flatten)]
+    flat: JobBody,
 }
 
 impl JobReply {
     /// Returns the reply without these members of the client, which the answer has itself: a name occurs once in an object.
     #[must_use]
     pub fn beside(mut self, names: &[&str]) -> Self {
-        if let Some(flat) = &mut self.flat {
-            names.iter().for_each(|name| drop(flat.extra.remove(name)));
-        }
+        names.iter().for_each(|name| drop(self.flat.extra.remove(name)));
         self
     }
 }
@@ -284,7 +281,7 @@ impl From<&Job> for JobReply {
         let mut flat = JobBody::from(job);
         let job = flat.clone();
         flat.extra.remove("job");
-        Self { job, flat: Some(flat) }
+        Self { job, flat }
     }
 }
 
@@ -322,13 +319,13 @@ impl From<&Job> for JobBody {
             id: job.id.0.clone(),
             job_type: job.job_type.clone(),
             queue: job.queue.clone(),
-            state: job.state,
+            state: job.state.into(),
             args: job.envelope.args.clone(),
             meta: job.envelope.meta.clone(),
             priority: job.priority,
             attempt: job.attempt,
             max_attempts: job.retry.max_attempts.into(),
-            retry: states_retry.then(|| job.retry.shown()),
+            retry: states_retry.then(|| job.retry.shown().into()),
             tags: option("tags"),
             unique: option("unique"),
             rate_limit: option("rate_limit"),

@@ -30,6 +30,7 @@ mod flaw;
 mod job;
 mod meant;
 mod names;
+mod open;
 mod options;
 mod ossa_event;
 mod overrides;
@@ -51,6 +52,7 @@ pub use fields::Fields;
 pub use job::{FailureRecord, JobBody, JobCheckpoint, JobReply, accepted};
 pub use meant::{did_you_mean, meant};
 pub use names::{check_job_type, check_queue_name, schema_version, schema_version_of};
+pub use open::OpenValue;
 pub use options::{LimitRequest, read_limit};
 pub use ossa_event::{Form, OssaEvent, form, names_matching};
 pub use overrides::{RetryRequest, overrides};
@@ -66,11 +68,6 @@ pub const SPEC_VERSION: &str = "1.0";
 
 /// The media type of every OJS body (OJS HTTP binding §3).
 pub const MEDIA_TYPE: &str = "application/openjobspec+json";
-
-/// Reads nothing: the members that a wrapper repeats beside itself.
-pub(crate) fn unread<'de, D: serde::Deserializer<'de>, T: Default>(_: D) -> Result<T, D::Error> {
-    Ok(T::default())
-}
 
 /// Returns true if a client's version is supported: `1`, `1.0` and any `1.0.x`.
 #[must_use]

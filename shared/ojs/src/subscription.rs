@@ -1,7 +1,7 @@
 //! Webhooks on the wire: requests for subscriptions, and the subscriptions and deliveries in responses (OJS webhooks).
 
 use crate::request::{between, optional, required};
-use crate::{Fields, OjsError, read};
+use crate::{Fields, OjsError, OpenValue, read};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use turnstone_domain::address;
@@ -240,14 +240,13 @@ pub struct SubscriptionFilter {
 }
 
 /// A subscription, and the same flat.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = WebhookSubscriptionReply)]
 pub struct SubscriptionReply {
     /// The subscription.
     pub subscription: SubscriptionBody,
-    #[serde(flatten, deserialize_with = "crate::unread")]
-    #[schema(value_type = SubscriptionBody)]
-    flat: Option<SubscriptionBody>,
+    #[serde(flatten)]
+    flat: SubscriptionBody,
     /// Until when the replaced secret signs beside the new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old_secret_until: Option<String>,
@@ -277,7 +276,7 @@ impl SubscriptionReply {
     pub fn of(webhook: &Webhook, with_secret: bool) -> Self {
         let secret = with_secret.then(|| webhook.secret.0.clone());
         let subscription = SubscriptionBody { secret, ..webhook.into() };
-        Self { flat: Some(subscription.clone()), subscription, old_secret_until: None }
+        Self { flat: subscription.clone(), subscription, old_secret_until: None }
     }
 }
 
@@ -296,7 +295,7 @@ pub struct DeliveryBody {
     pub event: String,
     /// pending, delivered or failed.
     #[schema(value_type = String)]
-    pub state: DeliveryState,
+    pub state: OpenValue<DeliveryState>,
     /// How often it was posted.
     pub attempts: i64,
     /// The last HTTP status of the receiver.
@@ -318,7 +317,7 @@ impl From<Delivery> for DeliveryBody {
             subscription_id: delivery.webhook_id,
             event_id: delivery.event_id,
             event: delivery.event,
-            state: delivery.state,
+            state: delivery.state.into(),
             attempts: delivery.attempts,
             status: delivery.status,
             error: delivery.error,

@@ -12,7 +12,7 @@ mod trigger;
 use crate::api::App;
 use crate::reply::Failure;
 use crate::request::Tenant;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use turnstone_domain::cron::CronEntry;
 use turnstone_ojs::OjsError;
 use turnstone_ojs::cron::CronBody;
@@ -32,8 +32,8 @@ impl From<CronEntry> for CronReply {
 }
 
 /// A cron entry under both of its names.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct CronReply {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CronReply {
     /// The entry.
     pub cron: CronBody,
     cron_job: CronBody,

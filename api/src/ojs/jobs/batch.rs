@@ -27,8 +27,8 @@ pub(crate) struct Batch {
 }
 
 /// The jobs in the order of the request.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct BatchReply {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BatchReply {
     /// As they were stored.
     pub jobs: Vec<JobBody>,
     count: usize,

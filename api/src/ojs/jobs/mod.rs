@@ -14,5 +14,3 @@ pub(crate) mod routes;
 mod show_job;
 mod show_result;
 pub(crate) mod submitter;
-
-pub use batch::BatchReply;

@@ -6,7 +6,7 @@ use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use serde::Serialize;
 use turnstone_domain::{JobId, JobState, RawJson};
-use turnstone_ojs::{FailureRecord, JobBody, OjsError};
+use turnstone_ojs::{FailureRecord, JobBody, OjsError, OpenValue};
 use utoipa::ToSchema;
 
 /// The result of a job.
@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 pub(super) struct JobResult {
     job_id: String,
     #[schema(value_type = String, example = "completed")]
-    state: JobState,
+    state: OpenValue<JobState>,
     /// As the worker sent it; null while there is none.
     #[schema(value_type = Value)]
     result: Option<RawJson>,

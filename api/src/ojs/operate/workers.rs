@@ -7,6 +7,7 @@ use crate::request::Params;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::Timestamp;
+use turnstone_ojs::OpenValue;
 use turnstone_store::{Directive, WorkerBeat, WorkerKind, WorkerState};
 use utoipa::ToSchema;
 
@@ -17,7 +18,8 @@ pub struct WorkerItem {
     /// running; quiet, when it takes no further jobs; terminate, when it was directed to end; stale, when it is silent.
     pub state: String,
     /// own: it runs agent jobs; http: it runs plain jobs.
-    pub kind: WorkerItemKind,
+    #[schema(value_type = WorkerItemKind)]
+    pub kind: OpenValue<WorkerItemKind>,
     /// Its directive.
     directive: Option<String>,
     /// `*` means all; workers over HTTP do not report them.
@@ -94,10 +96,10 @@ fn item(worker: &WorkerBeat, now: Timestamp) -> WorkerItem {
     WorkerItem {
         id: worker.name.clone(),
         state: state_of(worker, now).to_owned(),
-        kind: match worker.kind {
+        kind: OpenValue::Known(match worker.kind {
             WorkerKind::Own => WorkerItemKind::Own,
             WorkerKind::Http => WorkerItemKind::Http,
-        },
+        }),
         directive: worker.directive.map(|directive| directive.as_str().to_owned()),
         queues: worker.queues.clone(),
         active_jobs: worker.busy,

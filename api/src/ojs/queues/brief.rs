@@ -1,6 +1,6 @@
 //! The parts that answers about queues share.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use turnstone_store::Queue;
 use utoipa::ToSchema;
 
@@ -10,8 +10,8 @@ pub(super) fn status(paused: bool) -> &'static str {
 }
 
 /// A queue's name and whether it is paused.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct Brief {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Brief {
     #[schema(example = "default")]
     name: String,
     /// Nothing in a paused queue is claimed.

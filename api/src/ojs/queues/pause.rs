@@ -8,13 +8,13 @@ use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::Segment;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
 /// A queue that was paused or resumed.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct PausedQueue {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PausedQueue {
     /// The queue.
     pub queue: Brief,
     #[schema(example = "default")]

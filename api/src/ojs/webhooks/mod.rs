@@ -16,7 +16,7 @@ use crate::reply::Failure;
 use crate::request::Tenant;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use turnstone_domain::Ids;
 use turnstone_domain::ids::secret_bytes;
 use turnstone_domain::webhook::{SigningSecret, Webhook};
@@ -39,9 +39,9 @@ fn made_secret(ids: &dyn Ids) -> SigningSecret {
 }
 
 /// A delivery.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = WebhookDeliveryReply)]
-pub struct DeliveryReply {
+pub(crate) struct DeliveryReply {
     /// The delivery.
     pub delivery: DeliveryBody,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use turnstone_domain::JobState;
 use turnstone_domain::workflow::{StepRole, WorkflowKind, WorkflowState};
-use turnstone_ojs::OjsError;
+use turnstone_ojs::{OjsError, OpenValue};
 use turnstone_store::{Workflow, WorkflowStep};
 use utoipa::ToSchema;
 
@@ -72,15 +72,15 @@ pub struct StepBody {
     /// The state of its job, once it is enqueued.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub job_state: Option<JobState>,
+    pub job_state: Option<OpenValue<JobState>>,
     /// The steps it waits for, by their ids, or by their positions when they have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     depends_on: Option<Vec<String>>,
 }
 
 /// A workflow, and the same in `workflow` for clients that expect a wrapper.
-#[derive(Serialize, Deserialize, ToSchema)]
-pub struct WorkflowReply {
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WorkflowReply {
     /// The workflow.
     pub workflow: WorkflowBody,
     #[serde(flatten)]
@@ -154,7 +154,7 @@ impl StepBody {
             job_id: step.job_id.0.clone(),
             job_type: step.job_type.clone(),
             state: step.state.as_str().to_owned(),
-            job_state: step.job_state,
+            job_state: step.job_state.map(OpenValue::from),
             depends_on: member.then(|| step.needs.iter().map(name).collect()),
         }
     }

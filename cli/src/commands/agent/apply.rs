@@ -2,6 +2,7 @@
 
 use super::ApplyArgs;
 use super::problem::FoundProblem;
+use crate::client::Received;
 use crate::commands::{Session, several};
 use crate::failure::Failure;
 use crate::output::{Format, Output, text};
@@ -90,7 +91,7 @@ fn tell(name: &str, failure: Failure, outcome: &mut several::Outcome, output: &O
     Ok(outcome.failed(name, Failure { message, ..failure })?)
 }
 
-fn show(file: &str, answer: &RegisteredAgent, output: &Output) -> io::Result<()> {
+fn show(file: &str, answer: &Received<RegisteredAgent>, output: &Output) -> io::Result<()> {
     let agent = text::line(&answer.name);
     match output.format {
         Format::Json => output.ndjson(answer),

@@ -17,7 +17,7 @@ const COLUMNS: &[Column<ListedAgent>] = &[
 /// # Errors
 /// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
-    let agents: Vec<ListedAgent> = session.client()?.get(&["agents"], &[]).await?;
+    let agents: Vec<_> = session.client()?.get(&["agents"], &[]).await?;
     session.output.list(&agents, |agent| &agent.name, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

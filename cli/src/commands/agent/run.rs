@@ -1,6 +1,6 @@
 //! `turnstone agent run`: one conversation with an agent at the prompt.
 
-use crate::client::Client;
+use crate::client::{Client, Received};
 use crate::commands::Session;
 use crate::commands::dev::timeline::SeenEvent;
 use crate::commands::job::question::Question;
@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use turnstone_api::answers::{AnswerTaken, Cost, State};
 use turnstone_domain::JobState;
 use turnstone_domain::event::{EventBody, OpenedReview};
-use turnstone_ojs::{JobBody, JobReply};
+use turnstone_ojs::JobBody;
 
 /// The type of the job that carries the text.
 const JOB_TYPE: &str = "agent.run";
@@ -72,12 +72,12 @@ pub async fn run(args: RunArgs, session: &Session) -> anyhow::Result<ExitCode> {
     if let Some(user) = args.user {
         job["meta"]["user"] = json!({"id": user});
     }
-    let JobReply { job: JobBody { id, engagement_id, .. }, .. } =
-        client.post(&["ojs", "v1", "jobs"], &job).await?;
+    let JobBody { id, engagement_id, .. } =
+        client.part(&client.post(&["ojs", "v1", "jobs"], &job).await?, "job")?;
     let engagement = engagement_id.context("the job has no engagement")?;
     output.detail(&format!("job {id}, engagement {engagement}"));
     let printed = converse(&engagement, &client, output).await?;
-    let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", &id], &[]).await?;
+    let job = client.member(&["ojs", "v1", "jobs", &id], &[], "job").await?;
     conclude(&job, &printed, output)?;
     if output.format == Format::Table {
         output.remark(&cost(&engagement, &client).await?);
@@ -161,7 +161,7 @@ async fn line() -> Option<String> {
 }
 
 /// Prints what is not printed yet: the result, or the error.
-fn conclude(job: &JobBody, printed: &Printed, output: Output) -> io::Result<()> {
+fn conclude(job: &Received<JobBody>, printed: &Printed, output: Output) -> io::Result<()> {
     match output.format {
         Format::Json => return output.json(job),
         Format::Ids => return output.line(&text::line(&plain(&job.engagement_id))),

@@ -2,7 +2,7 @@
 
 use crate::commands::Session;
 use crate::failure::Failure;
-use crate::output::{Format, text};
+use crate::output::text;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -36,11 +36,7 @@ pub async fn run(name: &str, form: ShownAs, session: &Session) -> anyhow::Result
         return Ok(ExitCode::SUCCESS);
     }
     let document = session.client()?.get_text(&["agents", name]).await?;
-    let output = &session.output;
-    match output.format {
-        Format::Json => output.json(&json!({"name": name, "document": document}))?,
-        Format::Ids => output.line(&text::line(name))?,
-        Format::Table => output.line(&text::block(document.trim_end()))?,
-    }
+    let answer = json!({"name": name, "document": document});
+    session.output.answer(&answer, name, &text::block(document.trim_end()))?;
     Ok(ExitCode::SUCCESS)
 }

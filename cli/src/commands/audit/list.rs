@@ -4,7 +4,6 @@ use super::ListArgs;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};
 use std::process::ExitCode;
-use turnstone_api::answers::AuditList;
 use turnstone_domain::audit::AuditEntry;
 
 const COLUMNS: &[Column<AuditEntry>] = &[
@@ -20,7 +19,7 @@ const COLUMNS: &[Column<AuditEntry>] = &[
 
 pub(super) async fn run(args: ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let query = [("limit", args.limit.to_string())];
-    let AuditList { entries, .. } = session.client()?.get(&["audit"], &query).await?;
+    let entries: Vec<_> = session.client()?.member(&["audit"], &query, "entries").await?;
     session.output.list(&entries, |row| &row.hash, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,7 @@
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};
 use std::process::ExitCode;
-use turnstone_api::answers::{Breaker, Breakers};
+use turnstone_api::answers::Breaker;
 
 const COLUMNS: &[Column<Breaker>] = &[
     column("BREAKER", |breaker| plain(&breaker.name)),
@@ -17,7 +17,7 @@ const COLUMNS: &[Column<Breaker>] = &[
 /// # Errors
 /// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
-    let Breakers { breakers } = session.client()?.get(&["breakers"], &[]).await?;
+    let breakers: Vec<_> = session.client()?.member(&["breakers"], &[], "breakers").await?;
     session.output.list(&breakers, |breaker| &breaker.name, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,6 @@
 use crate::client::ids::Named;
 use crate::commands::Session;
 use crate::failure::Failure;
-use crate::output::Format;
 use crate::output::text;
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -53,14 +52,8 @@ pub async fn raise(args: &RaiseArgs, session: &Session) -> anyhow::Result<ExitCo
     if let Some(given) = &args.engagement {
         let id = &client.whole_id(Named::Engagement, given).await?;
         let budget: Value = client.patch(&["engagements", id, "budget"], &json!({ "raise": by })).await?;
-        let output = &session.output;
-        match output.format {
-            Format::Json => output.json(&budget)?,
-            Format::Ids => output.line(&text::line(id))?,
-            Format::Table => {
-                output.line(&format!("the budget of engagement {} is raised", text::line(id)))?;
-            }
-        }
+        let words = format!("the budget of engagement {} is raised", text::line(id));
+        session.output.answer(&budget, id, &words)?;
         return Ok(ExitCode::SUCCESS);
     }
     let name = args.name.as_deref().unwrap_or_default();
@@ -76,11 +69,7 @@ pub async fn delete(names: &[String], session: &Session) -> anyhow::Result<ExitC
     let (client, output) = (session.client()?, &session.output);
     for name in names {
         let answer: Value = client.delete(&["budgets", name]).await?;
-        match output.format {
-            Format::Json => output.json(&answer)?,
-            Format::Ids => output.line(&text::line(name))?,
-            Format::Table => output.line(&format!("{} is forgotten", text::line(name)))?,
-        }
+        output.answer(&answer, name, &format!("{} is forgotten", text::line(name)))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,12 +1,13 @@
 //! `turnstone budget cost`: spending.
 
+use crate::client::Received;
 use crate::client::ids::Named;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};
 use crate::output::{Format, table, text};
 use clap::Args;
 use std::process::ExitCode;
-use turnstone_api::answers::{Cost, CostPart, Costs, Daily};
+use turnstone_api::answers::{Cost, CostPart, Daily};
 
 /// `turnstone budget cost`.
 #[derive(Clone, Debug, Args)]
@@ -74,7 +75,7 @@ pub async fn run(args: &CostArgs, session: &Session) -> anyhow::Result<ExitCode>
     let Some(given) = &args.engagement else {
         let mut query = vec![("days", args.days.to_string())];
         query.extend(args.tag.clone().map(|tag| ("tag", tag)));
-        let Costs { costs } = client.get(&["costs"], &query).await?;
+        let costs: Vec<_> = client.member(&["costs"], &query, "costs").await?;
         output.list(&costs, |row| &row.day, DAILY)?;
         if output.format == Format::Table && costs.iter().any(|row| of_day(row) == "unknown") {
             output.remark(UNPRICED);
@@ -82,11 +83,12 @@ pub async fn run(args: &CostArgs, session: &Session) -> anyhow::Result<ExitCode>
         return Ok(ExitCode::SUCCESS);
     };
     let id = &client.whole_id(Named::Engagement, given).await?;
-    let answer: Cost = client.get(&["engagements", id, "cost"], &[]).await?;
+    let answer: Received<Cost> = client.get(&["engagements", id, "cost"], &[]).await?;
     match output.format {
         Format::Json => output.json(&answer)?,
         Format::Ids => output.line(&text::line(id))?,
         Format::Table => {
+            let answer = answer.into_value();
             let parts: Vec<CostPart> = answer.phases.into_iter().chain(answer.tools).collect();
             output.line(&table::of(&parts, PARTS, output.tty))?;
             let tokens = answer.tokens.used;

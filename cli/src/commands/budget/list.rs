@@ -3,18 +3,24 @@
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};
 use std::process::ExitCode;
-use turnstone_api::answers::{BudgetList, BudgetView};
+use turnstone_api::answers::BudgetView;
+use turnstone_domain::budget::OnExceed;
 
 const COLUMNS: &[Column<BudgetView>] = &[
     column("BUDGET", |budget| plain(&budget.name)),
     column("TOKENS", tokens),
     column("COST", cost),
     column("PER", period),
-    column("WHEN EXCEEDED", |budget| plain(&budget.on_exceed.unwrap_or_default())),
+    column("WHEN EXCEEDED", on_exceed),
     column("WAITING", |budget| budget.rows.iter().map(|row| row.waiting).sum::<u64>().to_string()),
 ];
 
 /// Returns true if an unspent budget is one per day.
+/// Returns the effect on a job that needs more.
+pub(super) fn on_exceed(budget: &BudgetView) -> String {
+    budget.on_exceed.as_ref().map_or_else(|| plain(&OnExceed::default()), plain)
+}
+
 fn is_daily(budget: &BudgetView) -> bool {
     budget.limits.tokens_per_day.is_some() || budget.limits.cost_per_day.is_some()
 }
@@ -60,7 +66,7 @@ fn period(budget: &BudgetView) -> String {
 /// # Errors
 /// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
-    let BudgetList { budgets } = session.client()?.get(&["budgets"], &[]).await?;
+    let budgets: Vec<_> = session.client()?.member(&["budgets"], &[], "budgets").await?;
     session.output.list(&budgets, |budget| &budget.name, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,8 @@
 //! `turnstone budget show`: a budget, day by day.
 
 use super::ShowArgs;
+use super::list::on_exceed;
+use crate::client::Received;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};
 use crate::output::{Format, table, text};
@@ -29,7 +31,7 @@ pub async fn run(args: &ShowArgs, session: &Session) -> anyhow::Result<ExitCode>
 }
 
 /// Prints a budget with its rows.
-pub(super) fn print(budget: &BudgetView, session: &Session) -> anyhow::Result<ExitCode> {
+pub(super) fn print(budget: &Received<BudgetView>, session: &Session) -> anyhow::Result<ExitCode> {
     let output = &session.output;
     match output.format {
         Format::Json => output.json(budget)?,
@@ -39,7 +41,7 @@ pub(super) fn print(budget: &BudgetView, session: &Session) -> anyhow::Result<Ex
             let fields = [
                 ("name", budget.name.clone()),
                 ("currency", budget.currency.clone()),
-                ("on_exceed", plain(&budget.on_exceed.unwrap_or_default())),
+                ("on_exceed", on_exceed(budget)),
                 ("warn_at", budget.warn_at.to_string()),
                 ("tokens", plain(&limits.tokens)),
                 ("tokens_per_day", plain(&limits.tokens_per_day)),

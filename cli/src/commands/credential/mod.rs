@@ -1,14 +1,15 @@
 //! `turnstone credential`: credentials that tools are called with, for users and for static identities.
 
 use super::Session;
+use crate::client::Received;
 use crate::failure::Failure;
 use crate::output::table::{Column, column, plain};
-use crate::output::{Format, text};
+use crate::output::text;
 use clap::{ArgGroup, Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
-use turnstone_api::answers::{CredentialList, ForgottenCredentials, KeptCredential, ShownCredential};
+use turnstone_api::answers::{ForgottenCredentials, KeptCredential, ShownCredential};
 use turnstone_telemetry::SecretRef;
 
 /// `turnstone credential`.
@@ -75,7 +76,7 @@ const COLUMNS: &[Column<ShownCredential>] = &[
 pub async fn run(command: CredentialCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         CredentialCommand::List => {
-            let CredentialList { credentials } = session.client()?.get(&["credentials"], &[]).await?;
+            let credentials: Vec<_> = session.client()?.member(&["credentials"], &[], "credentials").await?;
             session.output.list(&credentials, |row| &row.owner, COLUMNS)?;
         }
         CredentialCommand::Set(args) => set(args, session).await?,
@@ -83,7 +84,7 @@ pub async fn run(command: CredentialCommand, session: &Session) -> anyhow::Resul
             let query: Vec<(&str, String)> =
                 args.header.into_iter().map(|header| ("header", header)).collect();
             let path = ["credentials", args.owner.as_str(), args.tool.as_str()];
-            let gone: ForgottenCredentials = session.client()?.delete_some(&path, &query).await?;
+            let gone: Received<ForgottenCredentials> = session.client()?.delete_some(&path, &query).await?;
             tell(&gone, (&gone.owner, &gone.tool), "is forgotten", session)?;
         }
     }
@@ -96,7 +97,7 @@ async fn set(args: SetArgs, session: &Session) -> anyhow::Result<()> {
     let value = value.map_err(wrong)?;
     let body = json!({"header": args.header, "prefix": args.prefix, "secret": args.secret,
                       "value": value.as_ref().map(|secret| secret.expose())});
-    let answer: KeptCredential =
+    let answer: Received<KeptCredential> =
         session.client()?.put(&["credentials", &args.owner, &args.tool], &body).await?;
     tell(&answer, (&answer.kept.owner, &answer.kept.tool), "is kept", session)?;
     answer.remarks.iter().for_each(|remark| session.output.remark(&text::line(remark)));
@@ -109,13 +110,6 @@ fn tell(
     what: &str,
     session: &Session,
 ) -> anyhow::Result<()> {
-    let (output, owner) = (&session.output, text::line(owner));
-    match output.format {
-        Format::Json => output.json(answer)?,
-        Format::Ids => output.line(&owner)?,
-        Format::Table => {
-            output.line(&format!("the credential of {owner} for {} {what}", text::line(tool)))?
-        }
-    }
-    Ok(())
+    let words = format!("the credential of {} for {} {what}", text::line(owner), text::line(tool));
+    Ok(session.output.answer(answer, owner, &words)?)
 }

@@ -1,14 +1,15 @@
 //! `turnstone cron apply`: make or replace an entry.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::commands::job::fields;
 use crate::failure::Failure;
 use crate::output::table::time;
-use crate::output::{Format, text};
+use crate::output::text;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
-use turnstone_api::answers::CronReply;
+use turnstone_ojs::cron::CronBody;
 
 /// `turnstone cron apply`.
 #[derive(Clone, Debug, Args)]
@@ -60,15 +61,10 @@ pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode
     for remark in fields::remarks(std::slice::from_ref(&body["job_template"])) {
         output.remark(&format!("warning: {remark}"));
     }
-    let CronReply { cron, .. } = client.post(super::CRONS.path, &body).await?;
-    match output.format {
-        Format::Json => output.json(&cron)?,
-        Format::Ids => output.line(&text::line(&args.name))?,
-        Format::Table => {
-            let next = cron.next_run_at.as_ref().map_or_else(|| "never".to_owned(), time);
-            output.line(&format!("{} runs next at {next} ({})", text::line(&args.name), cron.timezone))?;
-        }
-    }
+    let cron: Received<CronBody> = client.part(&client.post(super::CRONS.path, &body).await?, "cron")?;
+    let next = cron.next_run_at.as_ref().map_or_else(|| "never".to_owned(), time);
+    let words = format!("{} runs next at {next} ({})", text::line(&args.name), cron.timezone);
+    output.answer(&cron, &args.name, &words)?;
     Ok(ExitCode::SUCCESS)
 }
 

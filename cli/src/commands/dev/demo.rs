@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use turnstone_domain::JobState;
 use turnstone_examples::{AGENTS, DEMO_SCRIPT, RESEARCH_JOB, tool_server, tools_toml};
-use turnstone_ojs::{JobBody, JobReply};
+use turnstone_ojs::JobBody;
 use turnstone_worker::model::ScriptedModel;
 use turnstone_worker::tool::ToolConfig;
 
@@ -102,7 +102,7 @@ pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> an
             id
         }
         None => {
-            let JobReply { job: JobBody { id, .. }, .. } = client.post(&["ojs", "v1", "jobs"], &job).await?;
+            let JobBody { id, .. } = client.part(&client.post(&["ojs", "v1", "jobs"], &job).await?, "job")?;
             if people {
                 let requested = text::line(job["args"][0].as_str().unwrap_or_default());
                 session.output.line(&format!("The demo asks \u{201c}{requested}\u{201d}, job {id}:\n"))?;
@@ -113,7 +113,7 @@ pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> an
     // The timeline shows the outcome; the server stays up either way.
     watch::run(&id, client, session, Detail::Phases).await?;
     if people {
-        let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", &id], &[]).await?;
+        let job: JobBody = client.member(&["ojs", "v1", "jobs", &id], &[], "job").await?;
         session.output.line(&format!("\n{}\n\n{}", cost(&job), next.text(&id)))?;
     }
     Ok(())
@@ -125,7 +125,8 @@ async fn unfinished(client: &Client, job: &Value) -> anyhow::Result<Option<Strin
     let path = ["ojs", "v1", "admin", "jobs"];
     let (jobs, _) = client.list::<JobBody>(&path, &[("type", wanted)], LOOKED_THROUGH).await?;
     let asks_the_same = |found: &JobBody| found.args.parse::<Value>().is_ok_and(|args| args == job["args"]);
-    let found = jobs.into_iter().find(|found| continues(found.state) && asks_the_same(found));
+    let found =
+        jobs.into_iter().find(|found| found.state.known().is_some_and(continues) && asks_the_same(found));
     Ok(found.map(|found| found.id))
 }
 

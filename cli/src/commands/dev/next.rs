@@ -2,6 +2,7 @@
 
 use crate::args::GlobalArgs;
 use crate::config::Config;
+use crate::output::text::quoted;
 use std::path::Path;
 use turnstone_telemetry::SecretRef;
 
@@ -96,15 +97,6 @@ Ctrl-C stops me."
     fn client(&self, command: &str) -> String {
         format!("{} {command}{}", self.program, self.flags)
     }
-}
-
-/// Returns an argument as a shell takes it.
-fn quoted(argument: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !argument.is_empty() && argument.chars().all(is_plain) {
-        return argument.to_owned();
-    }
-    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

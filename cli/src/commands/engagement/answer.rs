@@ -1,7 +1,8 @@
 //! `turnstone engagement answer`: the user's answer to the question that an engagement waits with.
 
+use crate::client::Received;
 use crate::commands::Session;
-use crate::output::{Format, text};
+use crate::output::text;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -36,15 +37,9 @@ pub async fn run(args: AnswerArgs, session: &Session) -> anyhow::Result<ExitCode
     let answers: Map<String, Value> =
         args.answers.into_iter().map(|(key, value)| (key, read(&value))).collect();
     let said = json!({"answers": answers, "call_id": args.call});
-    let taken: AnswerTaken = client.post(&["engagements", &args.id, "answer"], &said).await?;
-    match output.format {
-        Format::Json => output.json(&taken)?,
-        Format::Ids => output.line(&text::line(&args.id))?,
-        Format::Table if taken.repeated => {
-            output.line(&text::line(&format!("{} was answered so before", args.id)))?
-        }
-        Format::Table => output.line(&text::line(&format!("{} resumes", args.id)))?,
-    }
+    let taken: Received<AnswerTaken> = client.post(&["engagements", &args.id, "answer"], &said).await?;
+    let what = if taken.repeated { "was answered so before" } else { "resumes" };
+    output.answer(&taken, &args.id, &text::line(&format!("{} {what}", args.id)))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! `turnstone engagement artifacts`: the files that an agent made.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::failure::Failure;
 use crate::output::table::{Column, column, plain, time};
@@ -9,7 +10,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use turnstone_api::answers::{ArtifactRow, Artifacts};
+use turnstone_api::answers::ArtifactRow;
 
 const COLUMNS: &[Column<ArtifactRow>] = &[
     column("ID", |one| plain(&one.artifact_id)),
@@ -42,7 +43,8 @@ pub struct ArtifactsArgs {
 /// The server refused, there is no such artifact, or the file cannot be written.
 pub async fn run(args: ArtifactsArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let client = session.client()?;
-    let Artifacts { artifacts: found } = client.get(&["engagements", &args.id, "artifacts"], &[]).await?;
+    let found: Vec<Received<ArtifactRow>> =
+        client.member(&["engagements", &args.id, "artifacts"], &[], "artifacts").await?;
     let Some(wanted) = &args.save else {
         session.output.list(&found, |one| &one.artifact_id, COLUMNS)?;
         return Ok(ExitCode::SUCCESS);

@@ -1,5 +1,6 @@
 //! `turnstone engagement diff`: the first difference of two engagements, and the cost of each of their turns.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::commands::budget::cost::priced;
 use crate::output::table::{self, plain};
@@ -15,7 +16,7 @@ use turnstone_api::answers::{Diff, DiffCost, DiffParting, DiffSide, DiffTurn};
 pub async fn run(a: &str, b: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let output = session.output;
     let query = [("with", b.to_owned())];
-    let diff: Diff = session.client()?.get(&["engagements", a, "diff"], &query).await?;
+    let diff: Received<Diff> = session.client()?.get(&["engagements", a, "diff"], &query).await?;
     match output.format {
         Format::Json => output.json(&diff)?,
         Format::Ids | Format::Table => {

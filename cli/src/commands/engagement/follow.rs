@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use turnstone_api::answers::State;
 use turnstone_domain::JobState;
-use turnstone_ojs::JobReply;
+use turnstone_ojs::JobBody;
 
 /// Follows it. Ctrl-C ends the following, not the engagement.
 ///
@@ -34,6 +34,6 @@ pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
         output.line(&text::line(id))?;
     }
     let State { job_id, .. } = client.get(&["engagements", id], &[]).await?;
-    let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", &job_id], &[]).await?;
+    let job: JobBody = client.member(&["ojs", "v1", "jobs", &job_id], &[], "job").await?;
     Ok(if job.state == JobState::Completed { ExitCode::SUCCESS } else { Exit::Failed.into() })
 }

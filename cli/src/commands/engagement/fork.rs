@@ -1,8 +1,9 @@
 //! `turnstone engagement fork`: a new engagement that continues from a turn of another one, with something changed.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::failure::Failure;
-use crate::output::{Format, text};
+use crate::output::text;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -77,19 +78,11 @@ fn set(settings: &[(String, String)]) -> Result<Value, Failure> {
 pub async fn run(args: ForkArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let body = json!({"at_turn": args.at_turn, "phase": args.phase, "live_tools": args.live_tools,
                       "set": set(&args.set)?});
-    let fork: Forked = session.client()?.post(&["engagements", &args.id, "fork"], &body).await?;
+    let fork: Received<Forked> = session.client()?.post(&["engagements", &args.id, "fork"], &body).await?;
     let (id, job) = (&fork.engagement_id, &fork.job_id);
-    let output = session.output;
-    match output.format {
-        Format::Json => output.json(&fork)?,
-        Format::Ids => output.line(&text::line(id))?,
-        Format::Table => {
-            output.line(&text::line(&format!(
-                "{id} resumes from turn {}, phase {}, of {} (job {job})",
-                args.at_turn, args.phase, args.id
-            )))?;
-        }
-    }
+    let (turn, phase) = (args.at_turn, args.phase);
+    let words = format!("{id} resumes from turn {turn}, phase {phase}, of {} (job {job})", args.id);
+    session.output.answer(&fork, id, &text::line(&words))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,6 @@
 //! `turnstone engagement list`: engagements, newest first.
 
-use crate::client::Client;
+use crate::client::{Client, Received};
 use crate::commands::Session;
 use crate::commands::job::waiting::{list_with_reasons, reason, reasons};
 use crate::failure::Failure;
@@ -8,9 +8,8 @@ use crate::output::Format;
 use crate::output::table::{Column, column, plain, time};
 use clap::Args;
 use std::process::ExitCode;
-use turnstone_api::answers::{EngagementPage, ListedEngagement};
+use turnstone_api::answers::{CursorEnd, ListedEngagement};
 use turnstone_domain::JobState;
-use turnstone_ojs::JobReply;
 
 /// The most that the server returns at once.
 const PAGE: usize = 200;
@@ -55,12 +54,12 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
 }
 
 /// Returns the reason of each parked engagement.
-async fn parked(found: &[ListedEngagement], client: &Client) -> Vec<Option<String>> {
+async fn parked(found: &[Received<ListedEngagement>], client: &Client) -> Vec<Option<String>> {
     reasons(found, async |one| {
         if one.job_state != JobState::Pending {
             return None;
         }
-        let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", &one.job_id], &[]).await.ok()?;
+        let job = client.member(&["ojs", "v1", "jobs", &one.job_id], &[], "job").await.ok()?;
         reason(&job, None, client).await.ok().flatten()
     })
     .await
@@ -81,16 +80,16 @@ pub async fn newest(
     client: &Client,
     filters: &[(&str, String)],
     limit: usize,
-) -> Result<Vec<ListedEngagement>, Failure> {
+) -> Result<Vec<Received<ListedEngagement>>, Failure> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     while found.len() < limit {
         let size = (limit - found.len()).min(PAGE);
         let part = [("limit", Some(size.to_string())), ("cursor", cursor)];
         let part = part.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let query: Vec<(&str, String)> = filters.iter().cloned().chain(part).collect();
-        let EngagementPage { items, pagination } = client.get(&["engagements"], &query).await?;
-        cursor = pagination.next_cursor;
-        found.extend(items);
+        let page = client.get(&["engagements"], &query).await?;
+        CursorEnd { next_cursor: cursor, .. } = client.part(&page, "pagination")?;
+        found.extend(client.part::<Vec<_>>(&page, "items")?);
         if cursor.is_none() {
             break;
         }

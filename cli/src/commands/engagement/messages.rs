@@ -1,10 +1,12 @@
 //! `turnstone engagement messages`: the conversation of an engagement.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::output::table::plain;
 use crate::output::{Format, columns, text};
 use std::process::ExitCode;
-use turnstone_api::answers::{Message, Messages};
+use turnstone_api::answers::Message;
+use turnstone_domain::RawObject;
 
 /// The messages of one request.
 const PAGE: u32 = 200;
@@ -15,14 +17,14 @@ const PAGE: u32 = 200;
 /// There is no such engagement, or the request fails.
 pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
-    let mut messages: Vec<Message> = Vec::new();
-    let mut after = 0;
+    let mut messages: Vec<Received<Message>> = Vec::new();
+    let mut after = 0_i64;
     loop {
         let query = [("after", after.to_string()), ("limit", PAGE.to_string())];
-        let page: Messages = client.get(&["engagements", id, "messages"], &query).await?;
-        after = page.cursor;
-        messages.extend(page.messages);
-        if !page.has_more {
+        let page: RawObject = client.get(&["engagements", id, "messages"], &query).await?;
+        messages.extend(client.part::<Vec<_>>(&page, "messages")?);
+        after = client.part(&page, "cursor")?;
+        if !client.part::<bool>(&page, "has_more")? {
             break;
         }
     }

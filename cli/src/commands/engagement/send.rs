@@ -1,7 +1,7 @@
 //! `turnstone engagement send`: a further input of an engagement.
 
 use crate::commands::Session;
-use crate::output::{Format, text};
+use crate::output::text;
 use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -27,10 +27,6 @@ pub async fn run(args: SendArgs, session: &Session) -> anyhow::Result<ExitCode> 
     let query = if args.reopen { vec![("reopen", "true".to_owned())] } else { Vec::new() };
     let taken: Value =
         client.post_with(&["engagements", &args.id], &query, &json!({"input": args.text})).await?;
-    match output.format {
-        Format::Json => output.json(&taken)?,
-        Format::Ids => output.line(&text::line(&args.id))?,
-        Format::Table => output.line(&text::line(&format!("{} takes it", args.id)))?,
-    }
+    output.answer(&taken, &args.id, &text::line(&format!("{} takes it", args.id)))?;
     Ok(ExitCode::SUCCESS)
 }

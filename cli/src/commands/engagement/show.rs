@@ -1,5 +1,6 @@
 //! `turnstone engagement show`: the state of an engagement, and the tree of its delegates.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::commands::agent::tree;
 use crate::commands::job::question::Question;
@@ -20,7 +21,7 @@ const SHOWN: usize = 400;
 /// The request fails, or there is no such engagement.
 pub async fn run(id: &str, tree: bool, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
-    let engagement: State = client.get(&["engagements", id], &[]).await?;
+    let engagement: Received<State> = client.get(&["engagements", id], &[]).await?;
     if tree {
         let query = [("format", "agent-spec".to_owned())];
         let document: Value = client.get(&["agents", &engagement.agent], &query).await?;

@@ -1,5 +1,6 @@
 //! `turnstone engagement export` and `import`: an engagement as one document that moves between servers.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::failure::Failure;
 use crate::output::{Format, text};
@@ -70,7 +71,7 @@ pub(super) fn read(file: &str) -> Result<String, Failure> {
 pub async fn import(file: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let document = read(file)?;
     let client = session.client()?;
-    let reported: Imported =
+    let reported: Received<Imported> =
         client.post_text((&["engagements", "import"], &[]), "application/x-ndjson", document).await?;
     let (output, id) = (session.output, &reported.engagement_id);
     match output.format {

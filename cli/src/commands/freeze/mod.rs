@@ -1,12 +1,13 @@
 //! `turnstone freeze`: no new call of a model or a tool, for the fleet or a tenant.
 
 use super::Session;
+use crate::client::Received;
 use crate::output::Format;
 use crate::output::table::{Column, column, plain};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::process::ExitCode;
-use turnstone_api::answers::{FreezeList, LiftedFreeze, ShownFreeze};
+use turnstone_api::answers::{LiftedFreeze, ShownFreeze};
 
 /// `turnstone freeze`.
 #[derive(Debug, Subcommand)]
@@ -57,19 +58,19 @@ pub async fn run(command: FreezeCommand, session: &Session) -> anyhow::Result<Ex
     let (client, output) = (session.client()?, &session.output);
     let (changed, tenant, done) = match command {
         FreezeCommand::List => {
-            let FreezeList { freezes } = client.get(&["freeze"], &[]).await?;
+            let freezes: Vec<_> = client.member(&["freeze"], &[], "freezes").await?;
             output.list(&freezes, |freeze| freeze.tenant.as_deref().unwrap_or_default(), COLUMNS)?;
             return Ok(ExitCode::SUCCESS);
         }
         FreezeCommand::Set(args) => {
             let body = json!({"tenant": args.tenant, "reason": args.reason});
-            let freeze: ShownFreeze = client.put(&["freeze"], &body).await?;
-            (serde_json::to_value(&freeze)?, freeze.tenant, "is frozen")
+            let freeze: Received<ShownFreeze> = client.put(&["freeze"], &body).await?;
+            (serde_json::to_value(&freeze)?, freeze.into_value().tenant, "is frozen")
         }
         FreezeCommand::Lift(args) => {
             let query: Vec<_> = args.tenant.into_iter().map(|tenant| ("tenant", tenant)).collect();
-            let lifted: LiftedFreeze = client.delete_some(&["freeze"], &query).await?;
-            (serde_json::to_value(&lifted)?, lifted.tenant, "is no longer frozen")
+            let lifted: Received<LiftedFreeze> = client.delete_some(&["freeze"], &query).await?;
+            (serde_json::to_value(&lifted)?, lifted.into_value().tenant, "is no longer frozen")
         }
     };
     match output.format {

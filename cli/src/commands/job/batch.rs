@@ -1,8 +1,8 @@
 //! The progress of the jobs with one tag.
 
 use super::waiting::{Fleet, reason};
-use crate::client::Client;
 use crate::client::outage::Outage;
+use crate::client::{Client, Received};
 use crate::commands::Session;
 use crate::commands::progress::{Line, PAUSE, Rate};
 use crate::commands::since;
@@ -22,7 +22,7 @@ const SILENT: u32 = 5;
 /// No job has the tag, or the request fails.
 pub async fn watch(tag: &str, client: &Client, session: &Session) -> anyhow::Result<ExitCode> {
     let output = session.output;
-    let mut batch: BatchView = client.get(&["batches", tag], &[]).await?;
+    let mut batch: Received<BatchView> = client.get(&["batches", tag], &[]).await?;
     if batch.jobs == 0 {
         let failure = Failure::new(Exit::NotFound, format!("no job has tag {}", text::line(tag)));
         return Err(failure

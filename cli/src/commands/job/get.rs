@@ -1,6 +1,7 @@
 //! `turnstone job get`: a job with its result and errors.
 
 use super::waiting::{Fleet, reason};
+use crate::client::Received;
 use crate::client::ids::Named;
 use crate::commands::Session;
 use crate::output::{Format, text};
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::retry::OUTAGE_ATTEMPTS;
 use turnstone_domain::{JobError, JobState};
-use turnstone_ojs::{FailureRecord, JobBody, JobReply};
+use turnstone_ojs::{FailureRecord, JobBody};
 
 /// `turnstone job get`.
 #[derive(Clone, Debug, Args)]
@@ -34,7 +35,7 @@ pub async fn run(args: &GetArgs, session: &Session) -> anyhow::Result<ExitCode> 
         output.json(&client.get::<Value>(&["ojs", "v1", "admin", "jobs", &id, "raw"], &[]).await?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", &id], &[]).await?;
+    let job: Received<JobBody> = client.member(&["ojs", "v1", "jobs", &id], &[], "job").await?;
     match output.format {
         Format::Json => output.json(&job)?,
         Format::Ids => output.line(&text::line(&job.id))?,

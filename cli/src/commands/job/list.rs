@@ -2,7 +2,7 @@
 
 use super::chosen::Filters;
 use super::waiting::{Fleet, list_with_reasons, reason, reasons};
-use crate::client::Client;
+use crate::client::{Client, Received};
 use crate::commands::{Session, since};
 use crate::output::Format;
 use crate::output::table::{Column, column, plain};
@@ -10,7 +10,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use std::process::ExitCode;
 use turnstone_domain::JobState;
-use turnstone_ojs::JobBody;
+use turnstone_ojs::{JobBody, OpenValue};
 
 const COLUMNS: &[Column<JobBody>] = &[
     column("ID", |job| plain(&job.id)),
@@ -80,8 +80,10 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
 }
 
 /// Returns the reason of each job.
-async fn waiting(jobs: &[JobBody], client: &Client) -> Vec<Option<String>> {
-    let waits = |job: &JobBody| matches!(job.state, JobState::Pending | JobState::Available);
+async fn waiting(jobs: &[Received<JobBody>], client: &Client) -> Vec<Option<String>> {
+    let waits = |job: &Received<JobBody>| {
+        matches!(job.state, OpenValue::Known(JobState::Pending | JobState::Available))
+    };
     if !jobs.iter().any(waits) {
         return Vec::new();
     }

@@ -2,7 +2,7 @@
 
 use super::waiting::Fleet;
 use super::{batch, fields, watch};
-use crate::client::Client;
+use crate::client::{Client, Received};
 use crate::commands::dev::timeline::Detail;
 use crate::commands::{Session, several};
 use crate::failure::Failure;
@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
-use turnstone_api::answers::{BatchReply, BatchView};
+use turnstone_api::answers::BatchView;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Ids as _, JobState};
-use turnstone_ojs::{JobBody, JobReply};
+use turnstone_ojs::JobBody;
 
 /// How many jobs are sent at once; the server accepts no more.
 const BATCH: usize = 1_000;
@@ -96,7 +96,8 @@ pub async fn run(mut args: PushArgs, session: &Session) -> anyhow::Result<ExitCo
     }
     let client = session.client()?;
     if let (true, false, [job]) = (args.watch, args.last, jobs.as_slice()) {
-        let JobReply { job: JobBody { id, .. }, .. } = client.post(&["ojs", "v1", "jobs"], job).await?;
+        let job: JobBody = client.part(&client.post(&["ojs", "v1", "jobs"], job).await?, "job")?;
+        let id = job.id;
         if session.output.format == Format::Table {
             session.output.line(&text::line(&id))?;
         }
@@ -110,8 +111,7 @@ pub async fn run(mut args: PushArgs, session: &Session) -> anyhow::Result<ExitCo
         stored: Vec::new(),
     };
     if let ([job], false) = (jobs.as_slice(), together) {
-        let JobReply { job, .. } = client.post(&["ojs", "v1", "jobs"], job).await?;
-        sent.stored(job)?;
+        sent.stored(client.part(&client.post(&["ojs", "v1", "jobs"], job).await?, "job")?)?;
     } else if together {
         sent.batch(&client, &jobs).await?;
     } else {
@@ -153,7 +153,7 @@ struct Sent {
 }
 
 impl Sent {
-    fn stored(&mut self, job: JobBody) -> io::Result<()> {
+    fn stored(&mut self, job: Received<JobBody>) -> io::Result<()> {
         self.count += 1;
         match self.output.format {
             _ if self.silent => {}
@@ -162,16 +162,16 @@ impl Sent {
         }
         let known = self.stored.iter().any(|other| other.queue == job.queue);
         if job.engagement_id.is_none() && job.state == JobState::Available && !known {
-            self.stored.push(job);
+            self.stored.push(job.into_value());
         }
         Ok(())
     }
 
     /// Sends jobs together: all or none.
     async fn batch(&mut self, client: &Client, jobs: &[Value]) -> anyhow::Result<()> {
-        let answer: BatchReply =
-            client.post(&["ojs", "v1", "jobs", "batch"], &json!({ "jobs": jobs })).await?;
-        Ok(answer.jobs.into_iter().try_for_each(|job| self.stored(job))?)
+        let answer = client.post(&["ojs", "v1", "jobs", "batch"], &json!({ "jobs": jobs })).await?;
+        let jobs: Vec<_> = client.part(&answer, "jobs")?;
+        Ok(jobs.into_iter().try_for_each(|job| self.stored(job))?)
     }
 
     /// Sends jobs in their order. A refused batch stores nothing; then each of its jobs is sent alone.
@@ -187,7 +187,7 @@ impl Sent {
             for (within, job) in part.iter().enumerate() {
                 let at = at * BATCH + within;
                 match client.post(&["ojs", "v1", "jobs"], job).await {
-                    Ok(JobReply { job, .. }) => self.stored(job)?,
+                    Ok(answer) => self.stored(client.part(&answer, "job")?)?,
                     Err(failure) if is_full(&failure) => {
                         let left = jobs.len() - at;
                         let hint = format!("the last {left} of {} jobs were not enqueued", jobs.len());

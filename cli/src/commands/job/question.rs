@@ -60,7 +60,7 @@ impl Question {
     /// Returns the command that answers it, ready for a POSIX shell once each `VALUE` is replaced.
     #[must_use]
     pub fn command(&self) -> String {
-        let call = quoted(&text::line(&self.call_id));
+        let call = text::quoted(&text::line(&self.call_id));
         let mut command =
             format!("turnstone engagement answer {} --call {call}", text::line(&self.engagement));
         if self.keys.iter().any(|(key, _)| key.starts_with('-')) {
@@ -68,19 +68,10 @@ impl Question {
         }
         for (key, _) in &self.keys {
             command.push(' ');
-            command.push_str(&quoted(&format!("{key}=VALUE")));
+            command.push_str(&text::quoted(&format!("{key}=VALUE")));
         }
         command
     }
-}
-
-/// Returns the word as a shell reads it: the model chose it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:=/@+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use crate::commands::Session;
 use crate::output::{Format, text};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::process::ExitCode;
 use turnstone_domain::JobState;
-use turnstone_ojs::JobBody;
 
 /// The members of a job that are its outcome.
 const MEMBERS: [&str; 11] = [
@@ -46,7 +46,7 @@ pub async fn run(args: &ResultsArgs, session: &Session) -> anyhow::Result<ExitCo
     let (mut printed, mut open) = (0_usize, 0_usize);
     client
         .each_job(&query, |job| {
-            if args.state.is_none() && !job.state.is_terminal() {
+            if args.state.is_none() && !job.state.known().is_some_and(JobState::is_terminal) {
                 open += 1;
                 return Ok(());
             }
@@ -66,7 +66,7 @@ pub async fn run(args: &ResultsArgs, session: &Session) -> anyhow::Result<ExitCo
 }
 
 /// Returns the members of a job that are its outcome; absent ones are left out.
-fn outcome(job: &JobBody) -> serde_json::Result<Map<String, Value>> {
+fn outcome(job: &impl Serialize) -> serde_json::Result<Map<String, Value>> {
     let mut all: Map<String, Value> = serde_json::from_value(serde_json::to_value(job)?)?;
     Ok(MEMBERS
         .into_iter()

@@ -1,12 +1,11 @@
 //! `turnstone job retry`: runs discarded or cancelled jobs again.
 
-use crate::client::Client;
+use crate::client::{Client, raw_part};
 use crate::commands::Session;
 use crate::commands::bulk::{Bulk, JobsArgs};
 use crate::failure::Failure;
 use serde_json::json;
 use std::process::ExitCode;
-use turnstone_ojs::JobReply;
 
 const RETRY: Bulk =
     Bulk { verb: "retry", done: "available again", path: &["ojs", "v1", "admin", "jobs", "bulk", "retry"] };
@@ -22,7 +21,7 @@ pub async fn run(args: JobsArgs, session: &Session) -> anyhow::Result<ExitCode> 
     }
     let one = |client: Client, id: String| async move {
         let path = ["ojs", "v1", "admin", "jobs", &id, "retry"];
-        client.post(&path, &json!({})).await.map(|JobReply { job, .. }| job)
+        client.post(&path, &json!({})).await.map(|answer| raw_part(answer, "job"))
     };
     args.run(session, RETRY, one).await
 }

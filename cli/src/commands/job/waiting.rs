@@ -1,12 +1,12 @@
 //! The reason why a job does not run now: the event that it is parked for, or the state of its queue.
 
 use super::question::Question;
-use crate::client::Client;
+use crate::client::{Client, Received};
 use crate::failure::Failure;
 use crate::output::table::{self, Column, plain, time};
 use crate::output::{Output, text};
 use futures::StreamExt as _;
-use serde::{Deserialize as _, Serialize};
+use serde::Deserialize as _;
 use serde_json::Value;
 use std::fmt::Display;
 use std::io;
@@ -81,7 +81,8 @@ pub async fn reason(
     fleet: Option<&Fleet>,
     client: &Client,
 ) -> Result<Option<String>, Failure> {
-    Ok(match (job.state, &job.waits_for) {
+    let Some(state) = job.state.known() else { return Ok(None) };
+    Ok(match (state, &job.waits_for) {
         (JobState::Available, _) => fleet.and_then(|fleet| fleet.keeps(job)),
         (JobState::Scheduled, _) => Some(format!("its time, {}", time(&job.scheduled_at))),
         (JobState::Retryable, _) => Some(format!("its next attempt, at {}", time(&job.next_retry_at))),
@@ -104,9 +105,9 @@ pub async fn reasons<T>(items: &[T], reason: impl AsyncFn(&T) -> Option<String>)
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn list_with_reasons<T: Serialize>(
+pub fn list_with_reasons<T>(
     output: &Output,
-    items: &[T],
+    items: &[Received<T>],
     id: impl Fn(&T) -> &str,
     columns: &[Column<T>],
     reasons: &[Option<String>],
@@ -116,7 +117,7 @@ pub fn list_with_reasons<T: Serialize>(
     }
     let mut headings = table::headings(columns);
     headings.push("WAITS FOR");
-    let mut rows: Vec<Vec<String>> = items.iter().map(|item| table::cells(item, columns)).collect();
+    let mut rows: Vec<Vec<String>> = items.iter().map(|item| table::cells::<T>(item, columns)).collect();
     for (row, why) in rows.iter_mut().zip(reasons) {
         row.push(text::line(why.as_deref().unwrap_or_default()));
     }

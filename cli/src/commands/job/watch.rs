@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::process::ExitCode;
 use std::time::Duration;
 use turnstone_domain::{JobState, RawJson};
-use turnstone_ojs::{JobBody, JobReply};
+use turnstone_ojs::JobBody;
 
 /// How long a job may be unclaimed before a remark is printed.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ pub async fn run(id: &str, client: &Client, session: &Session, detail: Detail) -
     let ending = watched?;
     match output.format {
         Format::Table => {
-            let JobReply { job, .. } = client.get(&["ojs", "v1", "jobs", id], &[]).await?;
+            let job = client.member(&["ojs", "v1", "jobs", id], &[], "job").await?;
             if let Some(said) = outcome(&job, ending) {
                 output.line(&format!("\n{}", text::wrapped(&said, columns(&output))))?;
             }
@@ -67,7 +67,8 @@ async fn explain_silence(id: &str, client: &Client, output: &Output) -> std::con
     loop {
         tokio::time::sleep(PATIENCE).await;
         // Watching continues regardless of this, and reports an unreachable server.
-        let Ok(JobReply { job, .. }) = client.get(&["ojs", "v1", "jobs", id], &[]).await else { continue };
+        let job = client.member::<JobBody>(&["ojs", "v1", "jobs", id], &[], "job").await;
+        let Ok(job) = job else { continue };
         if job.state != JobState::Available {
             continue;
         }

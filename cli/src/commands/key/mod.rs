@@ -5,11 +5,12 @@ mod revoke;
 mod rotate;
 
 use super::Session;
+use crate::client::Received;
 use crate::output::table::{Column, column, plain};
 use crate::output::{Format, text};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
-use turnstone_api::answers::{KeyList, NewKey, OwnPrincipal, ShownKey};
+use turnstone_api::answers::{NewKey, OwnPrincipal, ShownKey};
 
 /// `turnstone key`.
 #[derive(Debug, Subcommand)]
@@ -92,7 +93,7 @@ pub async fn run(command: KeyCommand, session: &Session) -> anyhow::Result<ExitC
         KeyCommand::Rotate(args) => rotate::run(args, session).await?,
         KeyCommand::Revoke(args) => revoke::run(args, session).await?,
         KeyCommand::Whoami => {
-            let own: OwnPrincipal = session.client()?.get(&["principal"], &[]).await?;
+            let own: Received<OwnPrincipal> = session.client()?.get(&["principal"], &[]).await?;
             let name = text::line(&own.name);
             match session.output.format {
                 Format::Table => {
@@ -107,21 +108,20 @@ pub async fn run(command: KeyCommand, session: &Session) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-async fn keys(session: &Session) -> anyhow::Result<Vec<ShownKey>> {
-    let KeyList { keys } = session.client()?.get(&["keys"], &[]).await?;
-    Ok(keys)
+async fn keys(session: &Session) -> anyhow::Result<Vec<Received<ShownKey>>> {
+    Ok(session.client()?.member(&["keys"], &[], "keys").await?)
 }
 
 /// Returns the id of a key that is named by its id, or by the name of its principal.
 async fn id_of(named: &str, session: &Session) -> anyhow::Result<String> {
-    let is_named = |key: &ShownKey| key.id == named || (key.name == named && key.state == "active");
+    let is_named = |key: &Received<ShownKey>| key.id == named || (key.name == named && key.state == "active");
     let found = keys(session).await?.into_iter().find(is_named);
-    Ok(found.map_or_else(|| named.to_owned(), |key| key.id))
+    Ok(found.map_or_else(|| named.to_owned(), |key| key.into_value().id))
 }
 
 /// Prints a key with its new secret.
-fn show_secret(new: &NewKey, session: &Session) -> anyhow::Result<()> {
-    let (output, NewKey { key, secret }) = (&session.output, new);
+fn show_secret(new: &Received<NewKey>, session: &Session) -> anyhow::Result<()> {
+    let (output, NewKey { key, secret }) = (&session.output, &**new);
     match output.format {
         Format::Json => output.json(new)?,
         Format::Ids => output.line(&text::line(&key.id))?,

@@ -154,7 +154,7 @@ fn guarded(agent: &AgentDefinition, audit: &Value, found: &mut Found) {
 async fn recorded_ids(client: &Client, args: &TestArgs, own: &str) -> anyhow::Result<Vec<String>> {
     let filters = list::filters(Some(args.agent.as_deref().unwrap_or(own)), args.since.as_deref());
     let found = list::newest(client, &filters, args.limit.unwrap_or(usize::MAX)).await?;
-    Ok(found.into_iter().map(|one| one.engagement_id).collect())
+    Ok(found.into_iter().map(|one| one.into_value().engagement_id).collect())
 }
 
 /// Returns the audit of an engagement with all of its attempts, which come in parts.

@@ -1,8 +1,9 @@
 //! `turnstone queue set`: bounds and limits of a queue.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::failure::Failure;
-use crate::output::{Format, text};
+use crate::output::text;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -59,13 +60,8 @@ pub async fn run(args: &SetArgs, session: &Session) -> anyhow::Result<ExitCode> 
     }
     let path = ["ojs", "v1", "queues", &args.name];
     let (client, output) = (session.client()?, session.output);
-    let answer: QueueDetail = client.put(&path, &config).await?;
-    match output.format {
-        Format::Json => output.json(&answer)?,
-        Format::Ids => output.line(&text::line(&args.name))?,
-        Format::Table => {
-            output.line(&format!("{}: {}", text::line(&args.name), super::show::bounds(&answer)))?
-        }
-    }
+    let answer: Received<QueueDetail> = client.put(&path, &config).await?;
+    let words = format!("{}: {}", text::line(&args.name), super::show::bounds(&answer));
+    output.answer(&answer, &args.name, &words)?;
     Ok(ExitCode::SUCCESS)
 }

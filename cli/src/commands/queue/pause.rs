@@ -1,11 +1,10 @@
 //! `turnstone queue pause` and `resume`.
 
-use crate::client::Client;
+use crate::client::{Client, raw_part};
 use crate::commands::Session;
 use crate::commands::chosen::{Chosen, Deed};
 use serde_json::json;
 use std::process::ExitCode;
-use turnstone_api::answers::PausedQueue;
 
 /// Pauses or resumes queues.
 ///
@@ -20,7 +19,7 @@ pub async fn run(
     let deed = Deed { verb, done };
     let act = |client: Client, name: String| async move {
         let path = ["ojs", "v1", "admin", "queues", &name, verb];
-        client.post(&path, &json!({})).await.map(|PausedQueue { queue, .. }| queue)
+        client.post(&path, &json!({})).await.map(|answer| raw_part(answer, "queue"))
     };
     chosen.each(session, super::QUEUES, deed, act).await
 }

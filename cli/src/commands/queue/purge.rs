@@ -1,7 +1,8 @@
 //! `turnstone queue purge`: delete ended jobs of a queue.
 
+use crate::client::Received;
 use crate::commands::Session;
-use crate::output::{Format, text};
+use crate::output::text;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
@@ -29,16 +30,11 @@ pub async fn run(args: &PurgeArgs, session: &Session) -> anyhow::Result<ExitCode
     let (client, output) = (session.client()?, session.output);
     let filter = json!({ "queue": args.name, "state": args.state });
     let body = json!({ "filter": filter, "confirm": true, "dry_run": args.dry_run });
-    let answer: BulkReply = client.post(&["ojs", "v1", "admin", "jobs", "bulk", "delete"], &body).await?;
+    let answer: Received<BulkReply> =
+        client.post(&["ojs", "v1", "admin", "jobs", "bulk", "delete"], &body).await?;
     let deleted = u64::try_from(answer.succeeded).unwrap_or(u64::MAX);
     let (word, jobs) = if args.dry_run { ("would be deleted", answer.matched) } else { ("deleted", deleted) };
-    match output.format {
-        Format::Json => output.json(&answer)?,
-        Format::Ids => output.line(&text::line(&args.name))?,
-        Format::Table => {
-            let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);
-            output.line(&format!("{} {word}", text::counted(jobs, &format!("{} job", args.state))))?;
-        }
-    }
+    let jobs = text::counted(i64::try_from(jobs).unwrap_or(i64::MAX), &format!("{} job", args.state));
+    output.answer(&answer, &args.name, &format!("{jobs} {word}"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,6 @@
 //! `turnstone queue show`: the jobs of a queue.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::output::table::plain;
 use crate::output::{Format, text};
@@ -13,7 +14,7 @@ use turnstone_api::answers::{QueueDetail, QueueStats};
 /// The request fails.
 pub async fn run(name: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
-    let answer: QueueStats = client.get(&["ojs", "v1", "queues", name, "stats"], &[]).await?;
+    let answer: Received<QueueStats> = client.get(&["ojs", "v1", "queues", name, "stats"], &[]).await?;
     match output.format {
         Format::Json => output.json(&answer)?,
         Format::Ids => output.line(&text::line(name))?,

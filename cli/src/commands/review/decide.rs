@@ -1,5 +1,6 @@
 //! `turnstone review approve` and `reject`: answer a review.
 
+use crate::client::Received;
 use crate::commands::{Session, several};
 use crate::failure::Failure;
 use crate::output::{Format, text};
@@ -70,7 +71,7 @@ pub async fn run(answer: Decision, args: DecideArgs, session: &Session) -> anyho
             },
         };
         let body = json!({ "by": by, "reason": args.reason });
-        match client.post::<Review>(&["reviews", &id, verb], &body).await {
+        match client.post::<Received<Review>>(&["reviews", &id, verb], &body).await {
             Ok(review) => match output.format {
                 Format::Json => output.ndjson(&review)?,
                 Format::Ids => output.line(&text::line(&id))?,

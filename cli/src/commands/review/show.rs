@@ -1,5 +1,6 @@
 //! `turnstone review show`: the question, in full.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::output::table::{plain, time};
 use crate::output::{Format, text};
@@ -26,7 +27,7 @@ pub struct ShowArgs {
 /// There is no such review, or the request fails.
 pub async fn run(args: &ShowArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let client = session.client()?;
-    let review: Review = client.get(&["reviews", &args.id], &[]).await?;
+    let review: Received<Review> = client.get(&["reviews", &args.id], &[]).await?;
     let mut agent = plain(&review.question["agent"]);
     if session.output.format == Format::Table
         && agent.is_empty()
@@ -35,12 +36,7 @@ pub async fn run(args: &ShowArgs, session: &Session) -> anyhow::Result<ExitCode>
         // A question about an error, or of an older worker, has no agent; the engagement has it.
         agent = engagement.agent;
     }
-    let output = session.output;
-    match output.format {
-        Format::Json => output.json(&review)?,
-        Format::Ids => output.line(&text::line(&review.id))?,
-        Format::Table => output.line(&lines(&review, agent))?,
-    }
+    session.output.answer(&review, &review.id, &lines(&review, agent))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -149,7 +145,7 @@ mod tests {
             "arguments_hash": "h", "state": "open", "created_at": "2026-01-31T12:00:00Z", "members": [], "votes": [],
             "quorum": {"needed": 1, "of": 1, "approvals": 0, "rejections": 0}, "step": 0, "reminders": 0,
         });
-        let review: Review = filled(base, members);
+        let review: Received<Review> = filled(base, members);
         let agent = plain(&review.question["agent"]);
         lines(&review, agent)
     }

@@ -1,5 +1,6 @@
 //! `turnstone webhook add`: subscribe a URL to events.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::config::suggestion;
 use crate::failure::Failure;
@@ -9,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
 use turnstone_domain::EventName;
-use turnstone_ojs::SubscriptionReply;
+use turnstone_ojs::SubscriptionBody;
 
 /// `turnstone webhook add`.
 #[derive(Clone, Debug, Args)]
@@ -39,8 +40,8 @@ pub async fn run(args: &AddArgs, session: &Session) -> anyhow::Result<ExitCode> 
         body["filter"] = json!({ "queues": args.queues });
     }
     let (client, output) = (session.client()?, session.output);
-    let SubscriptionReply { subscription: webhook, .. } =
-        client.post(super::SUBSCRIPTIONS.path, &body).await?;
+    let answer = client.post(super::SUBSCRIPTIONS.path, &body).await?;
+    let webhook: Received<SubscriptionBody> = client.part(&answer, "subscription")?;
     match output.format {
         Format::Json => output.json(&webhook)?,
         Format::Ids => output.line(&text::line(&webhook.id))?,

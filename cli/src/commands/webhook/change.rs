@@ -1,15 +1,14 @@
 //! `turnstone webhook test`, `pause`, `resume`, `rotate-secret` and `delete`.
 
 use super::SUBSCRIPTIONS;
-use crate::client::Client;
+use crate::client::{Client, Received, raw_part};
 use crate::commands::Session;
 use crate::commands::chosen::{Chosen, Deed};
 use crate::output::table::plain;
-use crate::output::{Format, text};
+use crate::output::text;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use turnstone_api::answers::DeliveryReply;
-use turnstone_ojs::SubscriptionReply;
+use turnstone_ojs::SubscriptionBody;
 
 fn path<'a>(id: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
     [SUBSCRIPTIONS.path, &[id], rest].concat()
@@ -22,7 +21,7 @@ fn path<'a>(id: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
 pub async fn test(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
     let act = |client: Client, id: String| async move {
         let sent = client.post(&path(&id, &["test"]), &json!({})).await;
-        sent.map(|DeliveryReply { delivery, .. }| delivery)
+        sent.map(|answer| raw_part(answer, "delivery"))
     };
     chosen.each(session, SUBSCRIPTIONS, Deed { verb: "test", done: "is sent a test event" }, act).await
 }
@@ -35,7 +34,7 @@ pub async fn activate(chosen: Chosen, active: bool, session: &Session) -> anyhow
     let (verb, done) = if active { ("resume", "resumed") } else { ("pause", "paused") };
     let act = move |client: Client, id: String| async move {
         let changed = client.patch(&path(&id, &[]), &json!({ "active": active })).await;
-        changed.map(|SubscriptionReply { subscription, .. }| subscription)
+        changed.map(|answer| raw_part(answer, "subscription"))
     };
     chosen.each(session, SUBSCRIPTIONS, Deed { verb, done }, act).await
 }
@@ -55,12 +54,8 @@ pub async fn delete(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCod
 /// The request fails, or the server refuses it.
 pub async fn rotate(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
-    let SubscriptionReply { subscription: answer, .. } =
-        client.post(&path(id, &["rotate-secret"]), &json!({})).await?;
-    match output.format {
-        Format::Json => output.json(&answer)?,
-        Format::Ids => output.line(&text::line(id))?,
-        Format::Table => output.line(&text::line(&plain(&answer.secret)))?,
-    }
+    let answer = client.post(&path(id, &["rotate-secret"]), &json!({})).await?;
+    let answer: Received<SubscriptionBody> = client.part(&answer, "subscription")?;
+    output.answer(&answer, id, &text::line(&plain(&answer.secret)))?;
     Ok(ExitCode::SUCCESS)
 }

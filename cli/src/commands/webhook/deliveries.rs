@@ -1,13 +1,13 @@
 //! `turnstone webhook deliveries` and `redeliver`.
 
 use super::SUBSCRIPTIONS;
+use crate::client::raw_part;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
-use crate::output::{Format, text};
+use crate::output::text;
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
-use turnstone_api::answers::DeliveryReply;
 use turnstone_ojs::DeliveryBody;
 
 const COLUMNS: &[Column<DeliveryBody>] = &[
@@ -47,11 +47,8 @@ pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
 pub async fn redeliver(args: &RedeliverArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let path = [SUBSCRIPTIONS.path, &[&args.id, "deliveries", &args.delivery, "redeliver"]].concat();
     let (client, output) = (session.client()?, session.output);
-    let DeliveryReply { delivery, .. } = client.post(&path, &json!({})).await?;
-    match output.format {
-        Format::Json => output.json(&delivery)?,
-        Format::Ids => output.line(&text::line(&args.delivery))?,
-        Format::Table => output.line(&format!("{} is sent again", text::line(&args.delivery)))?,
-    }
+    let delivery = client.post(&path, &json!({})).await.map(|answer| raw_part(answer, "delivery"))?;
+    let words = format!("{} is sent again", text::line(&args.delivery));
+    output.answer(&delivery, &args.delivery, &words)?;
     Ok(ExitCode::SUCCESS)
 }

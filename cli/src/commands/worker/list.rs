@@ -39,7 +39,7 @@ const CLEAR: &str = "\x1b[2J\x1b[H";
 pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     loop {
-        let workers: Vec<Worker> = client.get(&["workers"], &[]).await?;
+        let workers: Vec<_> = client.get(&["workers"], &[]).await?;
         if args.watch && output.tty {
             output.line(CLEAR)?;
         }

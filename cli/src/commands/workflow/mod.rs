@@ -7,10 +7,9 @@ mod watch;
 
 use super::Session;
 use super::chosen::{Chosen, Deed, Listed};
-use crate::client::Client;
+use crate::client::{Client, raw_part};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
-use turnstone_api::answers::WorkflowReply;
 
 /// The list of workflows.
 const WORKFLOWS: Listed = Listed { path: &["ojs", "v1", "workflows"], list: "workflows", name: "id" };
@@ -53,7 +52,7 @@ pub async fn run(command: WorkflowCommand, session: &Session) -> anyhow::Result<
             let deed = Deed { verb: "cancel", done: "cancelled" };
             let act = |client: Client, id: String| async move {
                 let path = ["ojs", "v1", "workflows", &id];
-                client.delete(&path).await.map(|WorkflowReply { workflow, .. }| workflow)
+                client.delete(&path).await.map(|answer| raw_part(answer, "workflow"))
             };
             chosen.each(session, WORKFLOWS, deed, act).await
         }

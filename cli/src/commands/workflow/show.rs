@@ -1,10 +1,11 @@
 //! `turnstone workflow get`: a workflow with a row for each of its steps, jobs and callbacks.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::output::table::{self, Column, column, plain, time};
 use crate::output::{Format, text};
 use std::process::ExitCode;
-use turnstone_api::answers::{StepBody, WorkflowBody, WorkflowReply};
+use turnstone_api::answers::{StepBody, WorkflowBody};
 
 /// A step with its place.
 type PlacedStep = (String, StepBody);
@@ -33,12 +34,13 @@ fn rows(workflow: &WorkflowBody) -> Vec<PlacedStep> {
 /// The request fails, or there is no such workflow.
 pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
-    let WorkflowReply { workflow, .. } = client.get(&["ojs", "v1", "workflows", id], &[]).await?;
+    let workflow: Received<WorkflowBody> =
+        client.member(&["ojs", "v1", "workflows", id], &[], "workflow").await?;
     match output.format {
         Format::Json => output.json(&workflow)?,
         Format::Ids => output.line(&text::line(id))?,
         Format::Table => {
-            let WorkflowBody { kind, state, name, created_at, .. } = &workflow;
+            let WorkflowBody { kind, state, name, created_at, .. } = &*workflow;
             let line = format!("{kind} {}: {state} (started {})", plain(name), time(created_at));
             output.line(&text::line(&line))?;
             output.line(&table::of(&rows(&workflow), ROWS, output.tty))?;

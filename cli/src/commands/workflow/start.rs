@@ -1,5 +1,6 @@
 //! `turnstone workflow start`: chains, groups, batches and graphs from a file.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::failure::Failure;
 use crate::output::{Format, text};
@@ -8,7 +9,7 @@ use clap::Args;
 use serde_json::Value;
 use std::io::{self, Read as _};
 use std::process::ExitCode;
-use turnstone_api::answers::WorkflowReply;
+use turnstone_api::answers::WorkflowBody;
 
 /// `turnstone workflow start`.
 #[derive(Clone, Debug, Args)]
@@ -38,8 +39,8 @@ pub async fn run(args: &StartArgs, session: &Session) -> anyhow::Result<ExitCode
         return Err(Failure::usage(format!("{file} is not JSON: {error}")).into());
     }
     let (client, output) = (session.client()?, session.output);
-    let WorkflowReply { workflow, .. } =
-        client.post_text((super::WORKFLOWS.path, &[]), "application/json", body).await?;
+    let answer = client.post_text((super::WORKFLOWS.path, &[]), "application/json", body).await?;
+    let workflow: Received<WorkflowBody> = client.part(&answer, "workflow")?;
     let id = &workflow.id;
     if args.watch {
         if output.format == Format::Table {

@@ -1,7 +1,7 @@
 //! `turnstone workflow watch`: the progress of a workflow.
 
-use crate::client::Client;
 use crate::client::outage::Outage;
+use crate::client::{Client, Received};
 use crate::commands::Session;
 use crate::commands::progress::{Line, PAUSE, Rate};
 use crate::commands::since;
@@ -9,7 +9,7 @@ use crate::failure::Exit;
 use crate::output::{Format, text};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use turnstone_api::answers::{WorkflowBody, WorkflowReply};
+use turnstone_api::answers::WorkflowBody;
 use turnstone_domain::{Clock as _, JobState, SystemClock, Timestamp};
 
 /// Follows a workflow until it ends. Ctrl-C ends the watching, not the workflow.
@@ -20,14 +20,14 @@ pub async fn run(id: &str, client: &Client, session: &Session) -> anyhow::Result
     let output = session.output;
     let path = ["ojs", "v1", "workflows", id];
     let (mut line, mut rate, mut outage) = (Line::new(output), Rate::begin(), Outage::default());
-    let WorkflowReply { mut workflow, .. } = client.get(&path, &[]).await?;
+    let mut workflow: Received<WorkflowBody> = client.member(&path, &[], "workflow").await?;
     while !is_over(&workflow) {
         line.show(&words(&workflow, &mut rate), &workflow)?;
         tokio::time::sleep(PAUSE).await;
-        match client.get::<WorkflowReply>(&path, &[]).await {
+        match client.member(&path, &[], "workflow").await {
             Ok(next) => {
                 outage.is_over(client);
-                workflow = next.workflow;
+                workflow = next;
             }
             // A server that restarts is tried again.
             Err(failure) if failure.is_passing() => outage.begins(client, &failure),
@@ -48,17 +48,17 @@ fn is_over(workflow: &WorkflowBody) -> bool {
 /// Returns the progress in one line.
 fn words(workflow: &WorkflowBody, rate: &mut Rate) -> String {
     let members: Vec<_> = workflow.steps.iter().chain(&workflow.jobs).flatten().collect();
-    let mut states: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut states: BTreeMap<String, u64> = BTreeMap::new();
     for member in &members {
-        let state = member.job_state.map_or(member.state.as_str(), |state| state.as_str());
+        let state = member.job_state.as_ref().map_or_else(|| member.state.clone(), ToString::to_string);
         *states.entry(state).or_default() += 1;
     }
     let count = |state: &str| states.get(state).copied().unwrap_or_default();
     let ended: u64 =
         JobState::ALL.iter().filter(|state| state.is_terminal()).map(|state| count(state.as_str())).sum();
     let mut parts = vec![format!("{} of {} done", count("completed"), members.len())];
-    for (state, words) in states.iter().filter(|(state, _)| **state != "completed") {
-        parts.push(format!("{words} {}", if *state == "discarded" { "failed" } else { state }));
+    for (state, words) in states.iter().filter(|(state, _)| *state != "completed") {
+        parts.push(format!("{words} {}", if *state == "discarded" { "failed" } else { state.as_str() }));
     }
     let total = u64::try_from(members.len()).unwrap_or(u64::MAX);
     let began = Timestamp::parse_rfc3339(&workflow.created_at);
