@@ -19,6 +19,8 @@ use turnstone_tests::{ModelServer, Place, Reply};
 
 /// Clients that connect at the same time.
 const CONNECTING: usize = 100;
+/// Clients at once.
+const READERS: usize = 10_000;
 /// Clients before anything is measured, so that what is needed only once is not counted.
 const BEFORE: usize = 64;
 /// Clients of each run, when there are many runs.
@@ -27,7 +29,7 @@ const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: bench\ndescription:
 
 /// Measures it.
 pub async fn measure(pace: Pace) -> Vec<Figure> {
-    let readers = if pace.trial { 200 } else { 10_000 };
+    let readers = if pace.trial { 200 } else { READERS };
     enough_files(readers);
     let mut figures = at(readers, 1, pace).await;
     figures.extend(at(readers, readers / OF_EACH, pace).await);
@@ -66,7 +68,11 @@ impl Scene {
         std::fs::write(folder.join("turnstone.toml"), settings).expect("a file");
         let scheduler = site.scheduler().await;
         let worker = Process::start(&folder, &["worker", "--name", "only", "--slots", "256"], url).await;
-        let api = Process::start(&site.folder("api"), &["api", "--bind", "127.0.0.1:0"], url).await;
+        let folder = site.folder("api");
+        // More than an api process takes by default.
+        let settings = format!("[server]\nmax_connections = {}\n", READERS + 100);
+        std::fs::write(folder.join("turnstone.toml"), settings).expect("a file");
+        let api = Process::start(&folder, &["api", "--bind", "127.0.0.1:0"], url).await;
         let address = api.said.rsplit('/').next().unwrap_or_default().to_owned();
         let mut scene =
             Self { site, api, address, runs: Vec::new(), _models: models, _others: [scheduler, worker] };
