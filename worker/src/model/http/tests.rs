@@ -1,4 +1,4 @@
-//! What holds for every API, against a real server that replays recorded answers.
+//! Tests of all APIs, against a real server that replays recorded answers.
 
 use super::fixture::{Server, broken, events, listener, pictures, provider, replay, request, summary, tides};
 use super::*;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use turnstone_domain::agent::OutputContract;
 
 /// An API with its recorded request and answers. The answers say the same in the format of each API.
-struct Recorded {
+struct RecordedReply {
     api: fn() -> Box<dyn Api>,
     path: &'static str,
     request: &'static str,
@@ -30,7 +30,7 @@ struct Recorded {
     told: (&'static str, i64, Option<&'static str>, i64),
 }
 
-impl Recorded {
+impl RecordedReply {
     fn at(&self, server: &Server, settings: Value) -> HttpModel {
         provider(server, (self.api)(), settings)
     }
@@ -50,9 +50,9 @@ macro_rules! sample {
     };
 }
 
-fn recorded() -> [Recorded; 3] {
+fn recorded() -> [RecordedReply; 3] {
     [
-        Recorded {
+        RecordedReply {
             api: || Box::new(ChatCompletions::default()),
             path: "/v1/chat/completions",
             request: sample!("openai", "request.json"),
@@ -66,7 +66,7 @@ fn recorded() -> [Recorded; 3] {
             busy: (429, sample!("openai", "busy.json"), "per min"),
             told: ("gpt-sample-2026", 9, None, 0),
         },
-        Recorded {
+        RecordedReply {
             api: || Box::new(Responses),
             path: "/v1/responses",
             request: sample!("responses", "request.json"),
@@ -80,7 +80,7 @@ fn recorded() -> [Recorded; 3] {
             busy: (200, sample!("responses", "busy.sse"), "Rate limit"),
             told: ("gpt-sample-2026", 9, None, 7),
         },
-        Recorded {
+        RecordedReply {
             api: || Box::new(Messages),
             path: "/v1/messages",
             request: sample!("anthropic", "request.json"),

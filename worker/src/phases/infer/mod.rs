@@ -87,7 +87,7 @@ async fn prepare(
     Ok(prepared)
 }
 
-/// Records an answer, commits it if something waits for that, and tells the rate limit and the circuit breaker.
+/// Records an answer, commits it if something waits for that, and reports it to the rate limit and the circuit breaker.
 async fn keep(
     past: &mut TurnHistory,
     bodies: &mut Bodies,

@@ -178,7 +178,7 @@ pub(super) async fn messages(
     Ok(rows.into_iter().flatten().filter(|stored| stored.seq > after).collect())
 }
 
-/// What is on record of some turns. An engagement with one input has the number of its job.
+/// The record of some turns. An engagement with one input has the number of its job.
 #[derive(Default)]
 pub(super) struct Turns {
     /// Their messages, in order.
