@@ -38,6 +38,39 @@ async fn rows(fleet: &Fleet) -> [i64; 3] {
     [fleet.number(MESSAGES).await, fleet.number(CHECKPOINTS).await, fleet.number(CALLS).await]
 }
 
+/// The tables have this many rows, and a branch says what its origin said and runs again from its record.
+async fn is_shared(fleet: &Fleet, branch: &str, past: &[(i64, String, String)], table: [i64; 3]) {
+    assert_eq!(rows(fleet).await, table);
+    assert_eq!(said(fleet, branch).await, *past);
+    assert_eq!(runs_again(&exported(fleet, branch).await).await, (31, 7 * 31));
+}
+
+/// A branch of a whole engagement of 31 turns answers as one of its own.
+async fn answers_as_its_own(fleet: &Fleet, branch: &str) {
+    let page = fleet.get(&format!("/engagements/{branch}/checkpoints?per_page=100&page=3")).await;
+    assert_eq!(page["checkpoints"].as_array().map(Vec::len), Some(7 * 31 - 200), "two pages and the last");
+    let whole = fleet.get(&format!("/engagements/{branch}")).await;
+    assert_eq!((&whole["turns"], &whole["forked_from"]), (&json!(31), &Value::Null), "{whole:#}");
+}
+
+/// Merges of equal branches copy nothing either.
+async fn merges_share(
+    fleet: &Fleet,
+    root: &str,
+    second: &Value,
+    past: &[(i64, String, String)],
+    table: [i64; 3],
+) {
+    for strategy in ["ours", "theirs", "union"] {
+        let body = json!({"branch_a": "a", "branch_b": second, "strategy": strategy});
+        let merged = asked(fleet, root, "merge", body).await;
+        assert_eq!(merged["conflicts"], json!([]));
+        assert_eq!(rows(fleet).await, table, "{strategy}");
+        assert_eq!(said(fleet, merged["merged_id"].as_str().unwrap()).await, *past, "{strategy}");
+        fleet.send(Method::DELETE, &format!("/ojs/v1/jobs/{}", merged["job_id"].as_str().unwrap()), "").await;
+    }
+}
+
 async fn a_branch_of_a_long_engagement_copies_nothing(backend: Backend) {
     let script = |request: &Value| match model_server::outcomes(request) {
         n @ 0..30 => Reply::call("search", json!({"q": n})),
@@ -46,32 +79,19 @@ async fn a_branch_of_a_long_engagement_copies_nothing(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(script).start().await;
     let engagement = ran(&fleet, &job("go")).await;
     let id = job_of(&fleet, &engagement).await;
-    let (past, made, before) =
-        (said(&fleet, &engagement).await, calls(&fleet, &engagement).await, rows(&fleet).await);
-    assert_eq!(before, [62, 7 * 31, 30]);
+    let (past, made) = (said(&fleet, &engagement).await, calls(&fleet, &engagement).await);
+    assert_eq!(rows(&fleet).await, [62, 7 * 31, 30]);
     let (branch, done) = branch_ran(&fleet, &id, json!({"at_turn": 31, "branch_name": "a"})).await;
-    assert_eq!(rows(&fleet).await, [62 + 1, 7 * 32, 30], "the last turn is its own, and nothing else");
-    assert_eq!((said(&fleet, &branch).await, calls(&fleet, &branch).await), (past.clone(), made));
+    // The last turn is its own, and nothing else.
+    is_shared(&fleet, &branch, &past, [62 + 1, 7 * 32, 30]).await;
+    answers_as_its_own(&fleet, &branch).await;
+    assert_eq!(calls(&fleet, &branch).await, made);
     assert_eq!(done["ext_agent_tokens_used"], fleet.job(&id).await["ext_agent_tokens_used"]);
-    let page = fleet.get(&format!("/engagements/{branch}/checkpoints?per_page=100&page=3")).await;
-    assert_eq!(page["checkpoints"].as_array().map(Vec::len), Some(7 * 31 - 200), "two pages and the last");
-    let whole = fleet.get(&format!("/engagements/{branch}")).await;
-    assert_eq!((&whole["turns"], &whole["forked_from"]), (&json!(31), &Value::Null), "{whole:#}");
-    assert_eq!(runs_again(&exported(&fleet, &branch).await).await, (31, 7 * 31));
     // A branch of a branch reads both.
     let (second, done) = branch_ran(&fleet, done["id"].as_str().unwrap(), json!({"at_turn": 31})).await;
-    assert_eq!(rows(&fleet).await, [62 + 2, 7 * 33, 30]);
-    assert_eq!(said(&fleet, &second).await, past);
-    assert_eq!(runs_again(&exported(&fleet, &second).await).await, (31, 7 * 31));
-    // So does a merged branch of equal ones.
-    for strategy in ["ours", "theirs", "union"] {
-        let body = json!({"branch_a": "a", "branch_b": done["id"], "strategy": strategy});
-        let merged = asked(&fleet, &id, "merge", body).await;
-        assert_eq!(merged["conflicts"], json!([]));
-        assert_eq!(rows(&fleet).await, [62 + 2, 7 * 33, 30], "{strategy}");
-        assert_eq!(said(&fleet, merged["merged_id"].as_str().unwrap()).await, past, "{strategy}");
-        fleet.send(Method::DELETE, &format!("/ojs/v1/jobs/{}", merged["job_id"].as_str().unwrap()), "").await;
-    }
+    let table = [62 + 2, 7 * 33, 30];
+    is_shared(&fleet, &second, &past, table).await;
+    merges_share(&fleet, &id, &done["id"], &past, table).await;
     fleet.end().await;
 }
 
@@ -103,6 +123,24 @@ async fn what_a_branch_reads_stays(backend: Backend) {
     fleet.end().await;
 }
 
+async fn ids(fleet: &Fleet, engagement: &str) -> Vec<Value> {
+    calls(fleet, engagement).await.iter().map(|call| call["call_id"].clone()).collect()
+}
+
+/// Two servers have the same engagement and the same branch of it.
+async fn are_the_same(from: &Fleet, to: &Fleet, engagement: &str, branch: &str) {
+    for id in [engagement, branch] {
+        assert_eq!(said(to, id).await, said(from, id).await);
+        assert_eq!(runs_again(&exported(to, id).await).await, (4, 28));
+    }
+    assert_eq!(ids(to, engagement).await, ids(from, engagement).await, "the origin keeps its ids");
+    assert_ne!(ids(to, branch).await, ids(from, branch).await, "an id names one call");
+    let used = async |fleet: &Fleet| {
+        fleet.get(&format!("/engagements/{branch}/cost")).await["tokens"]["used"].clone()
+    };
+    assert_eq!(used(to).await, used(from).await);
+}
+
 async fn a_branch_and_its_origin_move_in_any_order(backend: Backend) {
     let from = Fleet::builder().on(backend).model(trip).start().await;
     let engagement = ran(&from, &job("go")).await;
@@ -115,19 +153,7 @@ async fn a_branch_and_its_origin_move_in_any_order(backend: Backend) {
             let (status, answer) = imported(&to, &all[at]).await;
             assert_eq!(status, 201, "{order:?}: {at}: {answer:#}");
         }
-        for id in [&engagement, &branch] {
-            assert_eq!(said(&to, id).await, said(&from, id).await);
-            assert_eq!(runs_again(&exported(&to, id).await).await, (4, 28), "{order:?}");
-        }
-        let ids = async |fleet: &Fleet, id: &str| -> Vec<Value> {
-            calls(fleet, id).await.iter().map(|call| call["call_id"].clone()).collect()
-        };
-        assert_eq!(ids(&to, &engagement).await, ids(&from, &engagement).await, "the origin keeps its ids");
-        assert_ne!(ids(&to, &branch).await, ids(&from, &branch).await, "an id names one call");
-        let used = async |fleet: &Fleet| {
-            fleet.get(&format!("/engagements/{branch}/cost")).await["tokens"]["used"].clone()
-        };
-        assert_eq!(used(&to).await, used(&from).await);
+        are_the_same(&from, &to, &engagement, &branch).await;
         to.end().await;
     }
     from.end().await;
