@@ -27,7 +27,7 @@ struct RecordedReply {
     failed: (&'static str, &'static str),
     busy: (u16, &'static str, &'static str),
     /// The model, the tokens of reasoning, the text beside calls, and the tokens of the answer that was withheld.
-    told: (&'static str, i64, Option<&'static str>, i64),
+    expected: (&'static str, i64, Option<&'static str>, i64),
 }
 
 impl RecordedReply {
@@ -64,7 +64,7 @@ fn recorded() -> [RecordedReply; 3] {
             filtered: sample!("openai", "filtered.json"),
             failed: (sample!("openai", "failed.sse"), "had an error"),
             busy: (429, sample!("openai", "busy.json"), "per min"),
-            told: ("gpt-sample-2026", 9, None, 0),
+            expected: ("gpt-sample-2026", 9, None, 0),
         },
         RecordedReply {
             api: || Box::new(Responses),
@@ -78,7 +78,7 @@ fn recorded() -> [RecordedReply; 3] {
             filtered: sample!("responses", "filtered.json"),
             failed: (sample!("responses", "failed.sse"), "failed to generate"),
             busy: (200, sample!("responses", "busy.sse"), "Rate limit"),
-            told: ("gpt-sample-2026", 9, None, 7),
+            expected: ("gpt-sample-2026", 9, None, 7),
         },
         RecordedReply {
             api: || Box::new(Messages),
@@ -92,7 +92,7 @@ fn recorded() -> [RecordedReply; 3] {
             filtered: sample!("anthropic", "filtered.json"),
             failed: (sample!("anthropic", "failed.sse"), "Overloaded"),
             busy: (429, sample!("anthropic", "busy.json"), "per-minute"),
-            told: ("claude-sample-2026", 0, Some("I look it up."), 7),
+            expected: ("claude-sample-2026", 0, Some("I look it up."), 7),
         },
     ]
 }
@@ -130,7 +130,7 @@ async fn pictures_and_files_are_sent_with_their_types() {
 #[tokio::test]
 async fn recorded_answers_are_understood() {
     for one in recorded() {
-        let (model, reasoning, beside, withheld) = one.told;
+        let (model, reasoning, beside, withheld) = one.expected;
         let text = "Low tide is at 14:07 – bring boots.";
         let calls = json!([["get.tide", {"harbour": "Husum"}], ["get.tide", "{\"harbour\": \"Hus"]]);
         let refusal = "I cannot help with poaching seals.";

@@ -133,7 +133,7 @@ impl Twin<'_> {
     ) -> Result<Position, StoreError> {
         let stands = unit.job(self.like).and_then(|job| job.position.clone()).unwrap_or_default();
         if stands.turn == turn {
-            // What the other one waits for, and how long it has waited, are its own.
+            // The question of the other job, and the time that it has waited, stay with the other job.
             return Ok(Position { asks: None, raise_until: None, outages: 0, ..stands });
         }
         let reported = of_phase(session, self.engagement, Phase::Emit).await?;
