@@ -70,7 +70,8 @@ impl Scene {
         let worker = Process::start(&folder, &["worker", "--name", "only", "--slots", "256"], url).await;
         let folder = site.folder("api");
         // More than an api process takes by default.
-        let settings = format!("[server]\nmax_connections = {}\n", READERS + 100);
+        let most = READERS + 100;
+        let settings = format!("[server]\nmax_connections = {most}\n[caps]\nstreams = {most}\n");
         std::fs::write(folder.join("turnstone.toml"), settings).expect("a file");
         let api = Process::start(&folder, &["api", "--bind", "127.0.0.1:0"], url).await;
         let address = api.said.rsplit('/').next().unwrap_or_default().to_owned();
@@ -182,6 +183,9 @@ async fn open(
     let came = now();
     tokio::spawn(async move {
         let (mut late, mut line, mut buffer) = (Vec::new(), Vec::new(), [0; 2048]);
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).await.expect("an answer");
+        assert_eq!(String::from_utf8_lossy(&status), "HTTP/1.1 200");
         loop {
             let read = tokio::select! {
                 read = stream.read(&mut buffer) => read.expect("the stream continues"),
