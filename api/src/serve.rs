@@ -19,7 +19,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service as _;
@@ -134,25 +133,29 @@ async fn one(
     let client = stream.peer_addr().ok();
     match tls {
         None => requests((stream, client), router, limits, shutdown).await,
-        Some(tls) => {
-            if let Some(stream) = greeted(&tls, stream, limits.header).await {
-                requests((stream, client), router, limits, shutdown).await;
-            }
-        }
+        Some(tls) => encrypted(tls, (stream, client), router, limits, shutdown).await,
     }
 }
 
-/// Does the handshake with a client; `None` when it does not complete TLS in time.
-async fn greeted(tls: &Tls, stream: TcpStream, limit: Duration) -> Option<TlsStream<TcpStream>> {
-    match tokio::time::timeout(limit, tls.accept(stream)).await {
-        Ok(Ok(stream)) => return Some(stream),
+/// Does the handshake with a client, then answers its requests; not when it does not complete TLS in time.
+#[boxed]
+async fn encrypted(
+    tls: Tls,
+    (stream, client): (TcpStream, Option<SocketAddr>),
+    router: Router,
+    limits: ServeLimits,
+    shutdown: CancellationToken,
+) {
+    match tokio::time::timeout(limits.header, tls.accept(stream)).await {
+        Ok(Ok(stream)) => requests((stream, client), router, limits, shutdown).await,
         Ok(Err(error)) => tracing::debug!(%error, "a client did not speak TLS"),
         Err(_) => tracing::debug!("a client did not finish its TLS handshake in time"),
     }
-    None
 }
 
-/// Answers the requests of a connection until it ends.
+/// Answers the requests of a connection until it ends. Boxed like [`encrypted`], so that a connection without TLS takes no
+/// room for the state of one with it.
+#[boxed]
 async fn requests<I>(
     (stream, client): (I, Option<SocketAddr>),
     router: Router,

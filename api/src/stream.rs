@@ -6,6 +6,7 @@ use crate::reply::{self, Answer, Failure};
 use crate::request::Params;
 use crate::rows::{EventPage, ShownEvent};
 use crate::shared_stream::{Look, Page, Placed, SharedStream, alone};
+use async_recursion::async_recursion as boxed;
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
@@ -185,7 +186,7 @@ impl Followed {
     }
 }
 
-/// One client's stream.
+/// One client's stream. It mostly waits, so its reads are boxed: a future is as large as its largest path.
 pub(crate) struct Feed {
     app: Shared,
     source: Source,
@@ -300,6 +301,7 @@ impl Feed {
         }
     }
 
+    #[boxed]
     async fn look(&mut self) {
         let (rings, others) = (*self.wakes.borrow_and_update(), Arc::strong_count(&self.followed) > 1);
         let (views, followed) = (&self.app.api.store.views, &self.followed);

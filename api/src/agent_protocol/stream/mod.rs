@@ -10,6 +10,7 @@ use crate::doorbell::POLL;
 use crate::outage::store_failed;
 use crate::reply::{self, Failure};
 use crate::shared_stream::{Look, Page, alone};
+use async_recursion::async_recursion as boxed;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
@@ -88,7 +89,7 @@ impl RunStream {
     }
 }
 
-/// One client's stream.
+/// One client's stream. It mostly waits, so what it does otherwise is boxed: a future is as large as its largest path.
 struct Reader {
     app: Shared,
     stream: Arc<RunStream>,
@@ -172,6 +173,7 @@ impl Reader {
     }
 
     /// Returns true if the run is pruned: it will have no more events.
+    #[boxed]
     async fn is_gone(&self) -> bool {
         // The run of the stream is not; perhaps that of a delegate is.
         let views = &self.app.api.store.views;
@@ -183,6 +185,7 @@ impl Reader {
         self.request.is_none() || self.request.as_ref() == request
     }
 
+    #[boxed]
     async fn look(&mut self) {
         let (rings, others) = (*self.wakes.borrow_and_update(), Arc::strong_count(&self.stream) > 1);
         let (app, stream) = (&self.app, &self.stream);
@@ -232,6 +235,7 @@ impl Reader {
         }
     }
 
+    #[boxed]
     async fn look_back(&mut self) -> Result<bool, Failure> {
         if !self.begun && self.since > 0 {
             self.recall().await?;

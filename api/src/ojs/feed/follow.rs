@@ -5,6 +5,7 @@ use crate::api::Shared;
 use crate::outage::store_failed;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
+use async_recursion::async_recursion as boxed;
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
@@ -53,7 +54,7 @@ pub(super) async fn answer(app: Shared, params: &Params, tenant: Tenant, headers
     Ok(reply::streamed(Sse::new(frames(follower)).keep_alive(keep_alive)))
 }
 
-/// One client's stream.
+/// One client's stream. It mostly waits, so its reads are boxed: a future is as large as its largest path.
 struct Follower {
     app: Shared,
     filter: FeedFilter,
@@ -94,6 +95,7 @@ impl Follower {
         }
     }
 
+    #[boxed]
     async fn look(&mut self) {
         match self.app.api.store.feed.feed(&self.filter, self.cursor, PAGE).await {
             Ok(page) => {

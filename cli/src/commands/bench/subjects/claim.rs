@@ -6,9 +6,8 @@ use crate::commands::bench::load;
 use crate::commands::bench::place::Ground;
 use futures::future::try_join_all;
 use std::time::{Duration, Instant};
-use turnstone_benches::jobs::{self, QUEUE};
-use turnstone_domain::{Settlement, TurnWrite};
-use turnstone_store::{Claim, ClaimRequest, JobKind};
+use turnstone_benches::jobs;
+use turnstone_store::JobKind;
 
 /// The longest time for which jobs are claimed for one figure.
 const LASTS: Duration = Duration::from_secs(2);
@@ -74,9 +73,9 @@ pub async fn with_backlog(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
 
 async fn rate(bench: &Bench, workers: usize, batch: usize, jobs: usize) -> anyhow::Result<f64> {
     let ground = bench.place.open().await?;
-    let ids = load::enqueue(&ground, jobs, jobs::plain).await?;
+    load::enqueue(&ground, jobs, jobs::plain).await?;
     let rate = drain(&ground, workers, batch).await?;
-    load::clear(&ground, &ids).await?;
+    load::clear(&ground).await?;
     Ok(rate)
 }
 
@@ -88,28 +87,13 @@ async fn drain(ground: &Ground, workers: usize, batch: usize) -> anyhow::Result<
 }
 
 async fn claim_and_settle(ground: &Ground, batch: usize, began: Instant) -> anyhow::Result<usize> {
-    let (ledger, mut settled) = (&ground.store.ledger, 0);
+    let mut settled = 0;
     while began.elapsed() < LASTS {
-        let request = ClaimRequest {
-            kind: JobKind::Plain,
-            queues: vec![QUEUE.to_owned()],
-            limit: batch,
-            worker_id: "bench".to_owned(),
-            lease_ms: 60_000,
-            tenant: None,
-            runtime_tags: None,
-            now: ground.clock.now(),
-        };
-        let claims = ledger.claim(request).await?;
-        if claims.is_empty() {
+        let some = load::settle_some(ground, JobKind::Plain, batch).await?;
+        if some == 0 {
             break;
         }
-        settled += claims.len();
-        let settle = |claim: Claim| async move {
-            let done = Settlement::Complete { result: "done".into(), withheld: false };
-            ledger.settle(&claim.lease, TurnWrite::default(), done, ground.clock.now()).await
-        };
-        try_join_all(claims.into_iter().map(settle)).await?;
+        settled += some;
     }
     Ok(settled)
 }

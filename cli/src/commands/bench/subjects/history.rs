@@ -54,7 +54,7 @@ async fn durations(bench: &Bench) -> anyhow::Result<Vec<f64>> {
     let ids = load::enqueue(&ground, 1, job).await?;
     let ended = tokio::time::timeout(PATIENCE, running.tally.until_settled(1)).await;
     running.end().await;
-    load::clear(&ground, &ids).await?;
+    load::cancel(&ground, &ids).await?;
     ended.context("the engagement did not end within 5 min")?;
     let calls: Vec<Instant> = calls.try_iter().collect();
     Ok(calls.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_secs_f64() * 1e3).collect())

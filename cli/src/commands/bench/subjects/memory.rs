@@ -89,7 +89,7 @@ async fn per_turn(bench: &Bench, waiting: usize, messages: usize) -> anyhow::Res
     let after = resident().await?;
     // Cancelling ends the turns at once; a drain would wait for the model.
     drop(running);
-    load::clear(&ground, &ids).await?;
+    load::cancel(&ground, &ids).await?;
     Ok((after - before) / waiting as f64)
 }
 

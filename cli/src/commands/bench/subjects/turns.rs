@@ -125,8 +125,8 @@ impl Database {
 /// Turns in a second with a backlog of jobs that take one turn each.
 async fn rate(bench: &Bench, at_once: usize, naive: bool) -> anyhow::Result<Rate> {
     let ground = bench.place.open().await?;
-    let jobs = if naive { 200 + 4 * at_once } else { 2000 + 64 * at_once };
-    let ids = load::enqueue(&ground, jobs, jobs::agent).await?;
+    let jobs = if naive { 200 + 4 * at_once } else { 2000 + 160 * at_once.min(256) };
+    load::enqueue(&ground, jobs, jobs::agent).await?;
     let rig = Rig { naive, ..Rig::new(at_once, NoopModel::default()) };
     let ground = bench.place.reconnect(ground).await?;
     let spent = bench.place.spending().await?;
@@ -142,7 +142,7 @@ async fn rate(bench: &Bench, at_once: usize, naive: bool) -> anyhow::Result<Rate
     let ground = bench.place.reconnect(ground).await?;
     let spent = spent.zip(bench.place.spending().await?);
     let database = spent.map(|(before, after)| after.since(before, settled));
-    load::clear(&ground, &ids).await?;
+    load::clear(&ground).await?;
     Ok(Rate { per_second: settled / took.as_secs_f64(), processor_ms: busy / settled, database })
 }
 
@@ -155,12 +155,12 @@ async fn lone(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let mut naive = Series::new("the same with a commit for each phase", Unit::Count("waits"));
     for (series, naive) in [(&mut ours, false), (&mut naive, true)] {
         let ground = bench.place.open().await?;
-        let ids = load::enqueue(&ground, 1, jobs::agent).await?;
+        load::enqueue(&ground, 1, jobs::agent).await?;
         let running = Rig { naive, ..Rig::new(1, NoopModel::default()) }.start(&ground);
         tokio::time::timeout(LASTS, running.tally.until_settled(1)).await.context("the turn did not end")?;
         series.in_memory(running.tally.waits.load(Ordering::Relaxed) as f64);
         running.end().await;
-        load::clear(&ground, &ids).await?;
+        load::clear(&ground).await?;
     }
     let ours = ours.figure().aiming("≤ 3", |figure| figure.spread.high <= 3.0);
     Ok(vec![ours, naive.figure()])
