@@ -111,8 +111,8 @@ impl PostgresStore {
         let others = (1..options.writers.max(1)).map(|_| None);
         let sessions = std::iter::once(Some(first)).chain(others).map(|conn| session(conn, ring.clone()));
         let limits = Arc::new(DatabaseLimits::new(of_engine.clone()));
-        // Rows that a statement makes would not be sealed, and through a pooler one is no transaction.
-        let claims = (ring.is_none() && !options.transaction_pooler).then(|| session(None, None));
+        // Rows that a statement makes would not be sealed.
+        let claims = ring.is_none().then(|| session(None, None));
         let sessions = sessions.collect();
         let store = engine::start(Reader::new(of_engine, ring.clone()), sessions, claims, &ids, limits)?;
         if options.listens() {

@@ -416,10 +416,15 @@ impl Connection for Writing {
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, CommitError> {
-        self.be_named().await.map_err(CommitError::Refused)?;
+        // Through a pooler a statement and its execution stay together only within a transaction, whose begin makes the row.
+        let ready = if self.persistent { self.be_named().await } else { self.go_on().await };
+        ready.map_err(CommitError::Refused)?;
         let query = bound(text, args, self.persistent).bind(self.name.clone()).bind(self.commit.clone());
         match within(query.fetch_all(self.open().map_err(CommitError::Refused)?)).await {
-            Ok(rows) => Ok(rows.into_iter().map(Row::from).collect()),
+            Ok(rows) => {
+                self.commit().await?;
+                Ok(rows.into_iter().map(Row::from).collect())
+            }
             Err(error) if error.as_database_error().is_some_and(|e| counted(e.message()).is_some()) => {
                 Err(self.unnamed())
             }
