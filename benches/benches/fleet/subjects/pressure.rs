@@ -13,6 +13,8 @@ const CLEAN: u64 = 4;
 const LASTS: u64 = 15;
 /// How long the fleet is watched afterwards.
 const AFTER: u64 = 5;
+/// So many times what the fleet usually does waits when it is watched, so that it does not run out.
+const STOCK: f64 = 1.5;
 /// The number of reported relations.
 const RELATIONS: usize = 3;
 
@@ -92,12 +94,12 @@ impl Fleet {
     /// Puts enough work before the fleet, and looks at it just before the pressure: the machine may be slower or faster
     /// by then than it was at the beginning.
     async fn begin(&self) -> Before {
-        self.site.stock(self.usual * 3.0 * self.pace.seconds(CLEAN).as_secs_f64() + 100.0).await;
+        self.site.stock(self.usual * STOCK * self.pace.seconds(CLEAN).as_secs_f64() + 100.0).await;
         let from = now();
         tokio::time::sleep(self.pace.seconds(CLEAN)).await;
         let clean = self.site.rates(from).await.usual(from, now());
         let watched = self.pace.seconds(LASTS + AFTER).as_secs_f64();
-        self.site.stock(clean.max(self.usual) * 3.0 * watched + 100.0).await;
+        self.site.stock(clean.max(self.usual) * STOCK * watched + 100.0).await;
         Before { clean, dead: self.site.witness().dead_rows().await.into_iter().collect() }
     }
 
