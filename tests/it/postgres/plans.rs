@@ -33,7 +33,7 @@ macro_rules! golden {
     ($name:literal of $file:literal, $types:literal, $values:literal, $indexes:expr, $sorts:literal) => {
         Golden { name: $name, ..golden!($file, $types, $values, $indexes, $sorts) }
     };
-    ($name:literal, $types:literal, $values:literal, $indexes:expr, $sorts:literal) => {
+    ($name:literal, $types:expr, $values:literal, $indexes:expr, $sorts:literal) => {
         Golden {
             name: $name,
             text: include_str!(concat!("../../../shared/store/sql/", $name, ".sql")),
@@ -115,6 +115,13 @@ const GOLDEN: &[Golden] = &[
         true
     ),
     golden!(
+        "postgres_alone/update_claimed_jobs",
+        CLAIM_TYPES,
+        "('plain', '[\"q3\"]', 100, 5, NULL, '[\"busy\"]', 'w', 1000, 'token', '{\"q3\": [1, 5]}', 'writer', 'commit')",
+        ["jobs_available", "jobs_pkey", "jobs_waiting", "jobs_waiting_in"],
+        true
+    ),
+    golden!(
         "common/select_next_due",
         "",
         "",
@@ -122,6 +129,9 @@ const GOLDEN: &[Golden] = &[
         false
     ),
 ];
+
+/// The types of the parameters of a claim in one statement.
+const CLAIM_TYPES: &str = "(text, text, bigint, bigint, text, text, text, bigint, text, text, text, text)";
 
 /// Inserts so many available jobs, and some in every other state, like in a running fleet.
 fn backlog(waiting: u32) -> String {
@@ -177,17 +187,54 @@ async fn with_a_backlog_of(waiting: u32) {
         .await;
 }
 
+/// A claim that looks from a place, as it does for a while after a slow one, takes the jobs behind it in their order.
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn a_claim_looks_from_its_place() {
+    let database = Postgres::shared().await.database().await;
+    Place::from(&database).migrate().await;
+    let postgres = Postgres::shared().await;
+    postgres.psql(&database, &backlog(1_000)).await;
+    postgres.psql(&database, "INSERT INTO writers (name, last_commit) VALUES ('writer', 'none')").await;
+    let claim = GOLDEN.iter().find(|golden| golden.name == "postgres_alone/update_claimed_jobs").unwrap();
+    let (text, place) = (claim.text(), (3, 500));
+    let rows = postgres
+        .psql(
+            &database,
+            &format!(
+                "PREPARE p {CLAIM_TYPES} AS {text}; EXECUTE p('plain', '[\"q3\"]', 60, 5, NULL, NULL, 'w', 1000, \
+                 'token', '{{\"q3\": [{}, {}]}}', 'writer', 'commit')",
+                place.0, place.1
+            ),
+        )
+        .await;
+    let taken: Vec<i64> = rows.lines().map(|row| row.split('|').nth(1).unwrap().parse().unwrap()).collect();
+    let waiting = (1..=1_000).filter(|n| n % 8 == 3 && n % 3 != 0);
+    let is_behind = |n: &i64| n % 5 != place.0 || *n > place.1;
+    let mut expected: Vec<i64> = waiting.filter(is_behind).collect();
+    expected.sort_by_key(|n| (-(n % 5), *n));
+    expected.truncate(60);
+    assert!(expected.iter().any(|n| n % 5 == place.0 - 1), "the claim reaches all three ranges");
+    assert_eq!(taken, expected);
+}
+
 impl Golden {
-    async fn problem(&self, postgres: &Postgres, database: &Database, mode: &str) -> Option<String> {
-        let Self { name, text, types, values, .. } = self;
+    /// The text of the statement for PostgreSQL.
+    fn text(&self) -> String {
         let parts = files::parts_of_statements(PARTS).unwrap();
-        let sections = files::sections(name, text).unwrap();
-        let found = sections.into_iter().find(|(section, _)| section == name);
-        let text = files::filled(found.unwrap_or_else(|| panic!("there is no {name}")).1, &parts);
-        let text = match name.starts_with("postgres/") {
+        let sections = files::sections(self.name, self.text).unwrap();
+        let found = sections.into_iter().find(|(section, _)| section == self.name);
+        let found = found.unwrap_or_else(|| panic!("there is no {}", self.name));
+        let text = files::filled(found.1, &parts);
+        match self.name.starts_with("postgres") {
             true => text,
             false => expand::expand(&text, expand::Dialect::Postgres).unwrap(),
-        };
+        }
+    }
+
+    async fn problem(&self, postgres: &Postgres, database: &Database, mode: &str) -> Option<String> {
+        let Self { name, types, values, .. } = self;
+        let text = self.text();
         let sql = format!(
             "SET plan_cache_mode = {mode}; PREPARE p {types} AS {text}; EXPLAIN (FORMAT JSON) EXECUTE p {values};"
         );
@@ -217,6 +264,10 @@ impl<'a> Found<'a> {
         self.sorts |= kind.contains("Sort");
         if node["Relation Name"] == "jobs" {
             match kind {
+                // The primary key is for single rows: a range of it would be most of the table.
+                "Index Scan" if node["Index Name"] == "jobs_pkey" && !is_of_one(node) => {
+                    self.others.push("a range of jobs_pkey");
+                }
                 "Index Scan" | "Index Only Scan" => {
                     self.indexes.insert(node["Index Name"].as_str().unwrap());
                 }
@@ -228,6 +279,10 @@ impl<'a> Found<'a> {
             self.walk(below);
         }
     }
+}
+
+fn is_of_one(scan: &Value) -> bool {
+    scan["Index Cond"].as_str().is_some_and(|condition| condition.starts_with("(seq = "))
 }
 
 async fn the_right_jobs_are_claimed(postgres: &Postgres, database: &Database, store: &Store) {

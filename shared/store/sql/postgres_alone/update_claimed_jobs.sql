@@ -1,12 +1,15 @@
 -- Claims jobs in a statement that is a transaction of its own: picks them, takes them, writes the events of plain jobs, and returns each
 -- with its engagement, budget and envelope. $1 kind, $2 queues in their order (JSON; `*` is every queue), $3 how many, $4 now,
 -- $5 tenant, $6 the features of the worker's runtime (JSON; NULL is any), $7 worker, $8 how long a lease lasts,
--- $9 how the tokens begin, $10 writer, $11 the name of the transaction.
+-- $9 how the tokens begin, $10 where to look from (JSON: the priority and the number of a job by queue), $11 writer, $12 the name of the
+-- transaction.
 -- It takes nothing where a rule could matter that takes more than one look, and the claim is made step by step: `rule` is
 -- then 1 for a rule that stays, and 2 for a job that is due, limited or a step of a workflow. One row is returned at least. Rows are looked for one by one, in the order of the index that has them: `EXISTS`
 -- lets PostgreSQL read the whole table when it thinks that such rows are many.
 WITH asked AS MATERIALIZED (
-    SELECT q.name, min(w.at) AS at, q.pool, q.concurrency, q.rate, q.throttle_ms, q.next_at
+    SELECT q.name, min(w.at) AS at, q.pool, q.concurrency, q.rate, q.throttle_ms, q.next_at,
+           coalesce(($10::jsonb -> q.name ->> 0)::bigint, -2147483649) AS after_priority,
+           coalesce(($10::jsonb -> q.name ->> 1)::bigint, 0) AS after_seq
     FROM jsonb_array_elements_text($2::jsonb) WITH ORDINALITY AS w (name, at)
     JOIN queues AS q ON q.name = w.name OR w.name = '*'
     WHERE q.paused = 0
@@ -25,18 +28,24 @@ rules AS MATERIALIZED (
                0) AS rule
 ),
 picked AS MATERIALIZED (
+    -- Three ranges of one index, in its order: the rows of entries before the place to look from are not read. Each is read as far as
+    -- it is needed. `BETWEEN` instead of `=`, or PostgreSQL takes the order of the primary key and reads all jobs from the first.
     SELECT p.seq, p.priority, a.at, a.name, p.limit_key, p.workflow_seq
-    FROM (SELECT name, CASE WHEN $2::jsonb ? '*' THEN 0 ELSE at END AS at FROM asked ORDER BY 2, 1) AS a
+    FROM (SELECT name, CASE WHEN $2::jsonb ? '*' THEN 0 ELSE at END AS at, after_priority, after_seq
+          FROM asked ORDER BY 2, 1) AS a
     CROSS JOIN LATERAL
-        (SELECT j.seq, j.priority, j.limit_key, j.workflow_seq
-         FROM jobs AS j
-         WHERE j.state = 'available' AND j.held = 0 AND j.set_aside = 0 AND j.kind = $1 AND j.queue = a.name
-           AND (j.expires_at IS NULL OR j.expires_at > $4)
-           AND ($5::text IS NULL OR j.tenant = $5)
-           AND ($6::text IS NULL OR j.runtime_tags IS NULL OR j.runtime_tags::jsonb <@ $6::jsonb)
-         ORDER BY j.priority DESC, j.seq
-         LIMIT $3
-         FOR UPDATE SKIP LOCKED) AS p
+        (SELECT * FROM (SELECT j.seq, j.priority, j.limit_key, j.workflow_seq FROM jobs AS j
+                        WHERE {jobs to claim} AND j.priority > a.after_priority
+                        ORDER BY j.priority DESC, j.seq LIMIT $3 FOR UPDATE SKIP LOCKED) AS more_urgent
+         UNION ALL
+         SELECT * FROM (SELECT j.seq, j.priority, j.limit_key, j.workflow_seq FROM jobs AS j
+                        WHERE {jobs to claim} AND j.priority BETWEEN a.after_priority AND a.after_priority AND j.seq > a.after_seq
+                        ORDER BY j.priority DESC, j.seq LIMIT $3 FOR UPDATE SKIP LOCKED) AS as_urgent
+         UNION ALL
+         SELECT * FROM (SELECT j.seq, j.priority, j.limit_key, j.workflow_seq FROM jobs AS j
+                        WHERE {jobs to claim} AND j.priority < a.after_priority
+                        ORDER BY j.priority DESC, j.seq LIMIT $3 FOR UPDATE SKIP LOCKED) AS less_urgent
+         LIMIT $3) AS p
     WHERE (SELECT r.rule FROM rules AS r) = 0
     LIMIT $3
 ),
@@ -69,7 +78,7 @@ started AS (
     RETURNING 1
 ),
 mark AS (
-    UPDATE writers SET last_commit = $11 WHERE name = $10 AND EXISTS (SELECT 1 FROM taken) RETURNING 1
+    UPDATE writers SET last_commit = $12 WHERE name = $11 AND EXISTS (SELECT 1 FROM taken) RETURNING 1
 )
 -- A claim that takes jobs and leaves no mark fails: its outcome was already looked up, and found not committed.
 -- A claim of agents does not wait for the disk: the first write of a turn does, before a model or a tool is called, and it

@@ -13,6 +13,7 @@ use super::Engine;
 use super::definitions::Definitions;
 use super::held::{HeldJobs, KnownJob};
 use super::ops::claim::{self, past};
+use super::passed::Passed;
 use super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, Prefixed, get, wrong};
 use super::session::{Args, CommitError, Row, Session, limit};
 use super::statement::{as_json, read};
@@ -22,7 +23,7 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
@@ -85,6 +86,7 @@ struct Claimer {
     ids: Arc<dyn Ids>,
     doorbell: Doorbell,
     definitions: Definitions,
+    passed: Passed,
     held: Arc<HeldJobs>,
 }
 
@@ -96,7 +98,8 @@ pub(super) fn start(
     held: Arc<HeldJobs>,
 ) -> mpsc::Sender<Asked> {
     let (sender, inbox) = mpsc::channel(INBOX);
-    let claimer = Claimer { session, ids, doorbell, definitions: Definitions::default(), held };
+    let (definitions, passed) = (Definitions::default(), Passed::default());
+    let claimer = Claimer { session, ids, doorbell, definitions, passed, held };
     tokio::spawn(claimer.run(inbox));
     sender
 }
@@ -178,7 +181,10 @@ impl Claimer {
         self.session.begin().await?;
         let mut unit = Unit::default();
         let session = &mut self.session;
-        let claimed = claim_in_one_statement(session, &mut unit, request, token, &mut self.definitions).await;
+        let claimed = match take(session, &mut self.passed, request, token).await {
+            Ok(rows) => claimed(session, &mut unit, request, &mut self.definitions, &rows).await,
+            Err(error) => Err(error),
+        };
         let claimed = match claimed {
             Ok(outcome) => self.session.commit().await.map(|()| outcome).map_err(|error| match error {
                 CommitError::Failed(error) | CommitError::Refused(error) | CommitError::Unknown(error) => {
@@ -242,35 +248,65 @@ impl Claimer {
     }
 }
 
-/// Claims; `token` is how the tokens begin. The statement commits itself, and what follows it belongs to the transaction
-/// of the session.
+/// Claims, and returns the rows of the statement; `token` is how the tokens begin. The statement commits itself, and what
+/// follows it belongs to the transaction of the session.
 ///
 /// # Errors
 /// [`CommitError::Unknown`] when it may have taken jobs whose names did not arrive.
-async fn claim_in_one_statement(
+async fn take(
+    session: &mut Session,
+    passed: &mut Passed,
+    request: &ClaimRequest,
+    token: &str,
+) -> Result<Vec<Row>, CommitError> {
+    let queues = as_json(&request.queues).map_err(CommitError::Failed)?;
+    let tags = request.runtime_tags.as_ref().map(as_json).transpose().map_err(CommitError::Failed)?;
+    loop {
+        let began = Instant::now();
+        let places = passed.places(request, began);
+        let from_beginning = places.is_empty();
+        let places = as_json(places).map_err(CommitError::Failed)?;
+        let values = [
+            request.kind.as_str().into(),
+            queues.as_str().into(),
+            limit(request.limit).into(),
+            request.now.0.into(),
+            request.tenant.as_deref().into(),
+            tags.as_deref().into(),
+            (!request.worker_id.is_empty()).then_some(request.worker_id.as_str()).into(),
+            request.lease_ms.into(),
+            token.into(),
+            places.as_str().into(),
+        ];
+        let rows = session.rows_alone("claim jobs", &sql::UPDATE_CLAIMED_JOBS, Args::Values(&values)).await?;
+        let taken = rows.iter().map(place).collect::<Result<Vec<_>, _>>();
+        let taken: Vec<_> =
+            taken.map_err(|error| CommitError::Unknown(error.into()))?.into_iter().flatten().collect();
+        let found = !taken.is_empty();
+        passed.note(request, began, taken);
+        if found || from_beginning {
+            return Ok(rows);
+        }
+    }
+}
+
+/// Returns the queue, the priority and the number of a job that was taken; the first row may be none.
+fn place(row: &Row) -> Result<Option<(String, i64, i64)>, Inconsistency> {
+    let Some(queue) = get::<Option<String>>(row, "queue")? else { return Ok(None) };
+    Ok(Some((queue, get(row, "priority")?, get(row, "seq")?)))
+}
+
+/// Returns the outcome of a claim with these rows.
+async fn claimed(
     session: &mut Session,
     unit: &mut Unit,
     request: &ClaimRequest,
-    token: &str,
     definitions: &mut Definitions,
+    rows: &[Row],
 ) -> Result<ClaimOutcome, CommitError> {
-    let queues = as_json(&request.queues).map_err(CommitError::Failed)?;
-    let tags = request.runtime_tags.as_ref().map(as_json).transpose().map_err(CommitError::Failed)?;
-    let values = [
-        request.kind.as_str().into(),
-        queues.as_str().into(),
-        limit(request.limit).into(),
-        request.now.0.into(),
-        request.tenant.as_deref().into(),
-        tags.as_deref().into(),
-        (!request.worker_id.is_empty()).then_some(request.worker_id.as_str()).into(),
-        request.lease_ms.into(),
-        token.into(),
-    ];
-    let rows = session.rows_alone("claim jobs", &sql::UPDATE_CLAIMED_JOBS, Args::Values(&values)).await?;
     let rule = rows.first().map_or(Ok(0), |row| get::<i64>(row, "rule"));
     match rule.map_err(|error| CommitError::Unknown(error.into()))? {
-        0 => Box::pin(taken(session, unit, request, definitions, &rows)).await.map_err(CommitError::Unknown),
+        0 => Box::pin(taken(session, unit, request, definitions, rows)).await.map_err(CommitError::Unknown),
         rule => Ok(ClaimOutcome::Ruled(rule == 1)),
     }
 }

@@ -34,6 +34,7 @@ mod limited;
 mod memories;
 pub(crate) mod operate;
 mod ops;
+mod passed;
 pub(crate) mod questions;
 pub(crate) mod queues;
 mod recall;
