@@ -14,7 +14,7 @@ const LASTS: u64 = 15;
 /// How long the fleet is watched afterwards.
 const AFTER: u64 = 5;
 /// So many times what the fleet usually does waits when it is watched, so that it does not run out.
-const STOCK: f64 = 1.5;
+const STOCK: f64 = 2.0;
 /// The number of reported relations.
 const RELATIONS: usize = 3;
 
