@@ -120,6 +120,7 @@ fn refuse(stream: &TcpStream, is_tls: bool, was_logged: bool) {
     }
 }
 
+#[boxed]
 async fn one(
     stream: TcpStream,
     tls: Option<Tls>,

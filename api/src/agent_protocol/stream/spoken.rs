@@ -40,7 +40,11 @@ impl Spoken {
                     call.answered |= call.turn <= answer.turn;
                 }
             }
-            What::Ends => self.calls.retain(|_, call| call.request != frame.request),
+            What::Ends => {
+                self.calls.retain(|_, call| call.request != frame.request);
+                // Most streams wait long for the next request, or have no further one.
+                self.calls.shrink_to_fit();
+            }
             What::Asks | What::Other => {}
         }
     }

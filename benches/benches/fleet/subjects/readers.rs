@@ -221,10 +221,11 @@ async fn at(readers: usize, runs: usize, pace: Pace) -> Vec<Figure> {
     let audience = scene.follow(readers).await;
     let came = came.elapsed().as_secs_f64();
     tokio::time::sleep(pace.seconds(2)).await;
-    let memory = (scene.api.resident_kb() - before) / readers as f64;
     let (watched, ticks) = (Instant::now(), scene.api.processor_s());
-    tokio::time::sleep(pace.seconds(10)).await;
+    // Long enough for every stream to send a sign of life, and for the allocator to return what the arrival took.
+    tokio::time::sleep(pace.seconds(20)).await;
     let busy = (scene.api.processor_s() - ticks) / watched.elapsed().as_secs_f64() * 100.0;
+    let memory = (scene.api.resident_kb() - before) / readers as f64;
 
     // One run in twenty is asked in each round, and each of its clients has to see the end.
     let (of_each, requested) = (readers / runs, (runs / 20).max(1));
