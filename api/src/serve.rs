@@ -138,7 +138,8 @@ async fn one(
     }
 }
 
-/// Does the handshake with a client, then answers its requests; not when it does not complete TLS in time.
+/// Does the handshake with a client and answers its requests. Closes the connection when the handshake fails or takes longer
+/// than `limits.header`.
 #[boxed]
 async fn encrypted(
     tls: Tls,

@@ -13,7 +13,7 @@ const CLEAN: u64 = 4;
 const LASTS: u64 = 15;
 /// How long the fleet is watched afterwards.
 const AFTER: u64 = 5;
-/// So many times what the fleet usually does waits when it is watched, so that it does not run out.
+/// The stock, as a multiple of the jobs that the fleet usually runs while it is watched.
 const STOCK: f64 = 2.0;
 /// The number of reported relations.
 const RELATIONS: usize = 3;

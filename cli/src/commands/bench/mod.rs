@@ -33,7 +33,7 @@ pub enum Subject {
     Enqueue,
     /// Claiming and settling plain jobs
     Claim,
-    /// The same with a million jobs behind; they stay in a store that you name, and `all` does not include it
+    /// The same with a million jobs behind; `all` does not include it
     Backlog,
     /// Seven-phase turns with a model that costs nothing
     Turns,

@@ -1,8 +1,8 @@
 -- Claims jobs in a statement that is a transaction of its own: picks them, takes them, writes the events of plain jobs, and returns each
 -- with its engagement, budget and envelope. $1 kind, $2 queues in their order (JSON; `*` is every queue), $3 how many, $4 now,
 -- $5 tenant, $6 the features of the worker's runtime (JSON; NULL is any), $7 worker, $8 how long a lease lasts,
--- $9 how the tokens begin, $10 where to look from (JSON: the priority and the number of a job by queue), $11 writer, $12 the name of the
--- transaction.
+-- $9 how the tokens begin, $11 writer, $12 the name of the transaction. $10 is the place to look from in each queue, as JSON: a
+-- priority and a number. Jobs of that priority with this number or a smaller one are not looked at.
 -- It takes nothing where a rule could matter that takes more than one look, and the claim is made step by step: `rule` is
 -- then 1 for a rule that stays, and 2 for a job that is due, limited or a step of a workflow. One row is returned at least. Rows are looked for one by one, in the order of the index that has them: `EXISTS`
 -- lets PostgreSQL read the whole table when it thinks that such rows are many.
@@ -28,8 +28,8 @@ rules AS MATERIALIZED (
                0) AS rule
 ),
 picked AS MATERIALIZED (
-    -- Three ranges of one index, in its order: the rows of entries before the place to look from are not read. Each is read as far as
-    -- it is needed. `BETWEEN` instead of `=`, or PostgreSQL takes the order of the primary key and reads all jobs from the first.
+    -- Three ranges of one index, in its order, each read as far as it is needed. Entries of the same priority before the place to look
+    -- from are walked over in the index alone; those that are more urgent are looked at. `BETWEEN` instead of `=`, or PostgreSQL takes the order of the primary key and reads all jobs from the first.
     SELECT p.seq, p.priority, a.at, a.name, p.limit_key, p.workflow_seq
     FROM (SELECT name, CASE WHEN $2::jsonb ? '*' THEN 0 ELSE at END AS at, after_priority, after_seq
           FROM asked ORDER BY 2, 1) AS a

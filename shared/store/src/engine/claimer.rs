@@ -229,6 +229,7 @@ impl Claimer {
     async fn try_to_give_back(&mut self, token: &str, now: Timestamp) -> Result<(), StoreError> {
         // The database may still be committing the claim; this waits until that has ended.
         self.session.outcome().await?;
+        self.passed.forget();
         self.session.begin().await?;
         let mut unit = Unit::default();
         if let Err(error) = give_back(&mut self.session, &mut unit, token, now).await {

@@ -171,6 +171,8 @@ impl Writing {
     /// Begins the transaction in the database, unless that has happened, and runs the writes that wait.
     async fn go_on(&mut self) -> Result<(), StoreError> {
         if !self.begun {
+            // Committed before, so that a look-up finds the row and waits for this transaction.
+            self.be_named().await?;
             // Ids are UUIDs: nothing in them could end the literal that contains them.
             let mark = sql::INSERT_WRITER_AT_BEGIN
                 .postgres
@@ -235,13 +237,25 @@ impl Writing {
         })
     }
 
-    /// Makes the row for the marks of statements that are transactions of their own, unless it is there.
+    /// Connects, and makes the row for the marks of this writer, unless it is there.
     async fn be_named(&mut self) -> Result<(), StoreError> {
         if self.named {
             return self.connected().await.map(|_| ());
         }
-        let query = sqlx::query(sql::INSERT_WRITER.postgres).bind(self.name.clone()).bind(self.ids.next());
-        let made = within(query.execute(self.connected().await?)).await;
+        let query = sqlx::query(sql::INSERT_WRITER.postgres).persistent(self.persistent);
+        let query = query.bind(self.name.clone()).bind(self.ids.next());
+        let persistent = self.persistent;
+        let conn = self.connected().await?;
+        let made = within(async {
+            if persistent {
+                return query.execute(conn).await.map(|_| ());
+            }
+            // Through a pooler a statement and its execution stay together only within a transaction.
+            let mut tx = conn.begin().await?;
+            query.execute(&mut *tx).await?;
+            tx.commit().await
+        })
+        .await;
         self.heard(made).map_err(failed("make a row for commits"))?;
         self.named = true;
         Ok(())
@@ -416,7 +430,7 @@ impl Connection for Writing {
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, CommitError> {
-        // Through a pooler a statement and its execution stay together only within a transaction, whose begin makes the row.
+        // Through a pooler a statement and its execution stay together only within a transaction.
         let ready = if self.persistent { self.be_named().await } else { self.go_on().await };
         ready.map_err(CommitError::Refused)?;
         let query = bound(text, args, self.persistent).bind(self.name.clone()).bind(self.commit.clone());

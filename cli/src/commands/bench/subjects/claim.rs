@@ -65,6 +65,7 @@ pub async fn with_backlog(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         let ground = bench.place.open().await?;
         load::enqueue(&ground, BACKLOG, jobs::plain).await?;
         let with = drain(&ground, 1, batch).await?;
+        load::clear(&ground).await?;
         series.beside(with, without, disk);
     }
     let figure = series.figure();
