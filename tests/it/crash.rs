@@ -4,6 +4,7 @@
 mod budgets;
 mod every_write;
 mod guardrails;
+mod lost_power;
 mod scenes;
 mod slow_awaits;
 mod urgent;

@@ -7,7 +7,7 @@
 use super::key::{Place, SECRET_LEN, Sealed, SealingKey};
 use super::keys::EncryptionKeys;
 use crate::engine::rows::Fields;
-use crate::engine::session::{Args, CommitError, Connection, Readers, Row};
+use crate::engine::session::{Args, CommitError, Connection, Durability, Readers, Row};
 use crate::{Finding, StoreError, sql};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -144,7 +144,7 @@ impl Keyring {
     /// Makes a data key under the current key of the configuration, unless there is one, and seals those of other keys
     /// with it, in a transaction of its own.
     pub(crate) async fn take_up(&self, session: &mut dyn Connection) -> Result<(), StoreError> {
-        session.begin().await?;
+        session.begin(Durability::AtOnce).await?;
         match self.make(session).await {
             Ok(rows) => match session.commit().await {
                 Ok(()) => self.learn(&rows),

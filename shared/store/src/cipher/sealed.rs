@@ -2,7 +2,7 @@
 
 use super::{Keyring, found};
 use crate::StoreError;
-use crate::engine::session::{Args, CommitError, Connection, Row, Write};
+use crate::engine::session::{Args, CommitError, Connection, Durability, Row, Write};
 use crate::sql::{self, Text};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -40,11 +40,15 @@ impl<C: Connection> Connection for SealedConnection<C> {
         self.inner.blocks()
     }
 
-    async fn begin(&mut self) -> Result<(), StoreError> {
+    fn can_defer(&self) -> bool {
+        self.inner.can_defer()
+    }
+
+    async fn begin(&mut self, durability: Durability) -> Result<(), StoreError> {
         if !self.ring.can_seal() {
             self.ring.take_up(&mut self.inner).await?;
         }
-        self.inner.begin().await
+        self.inner.begin(durability).await
     }
 
     async fn commit(&mut self) -> Result<(), CommitError> {

@@ -14,11 +14,12 @@ use super::definitions::Definitions;
 use super::held::{HeldJobs, KnownJob};
 use super::ops::claim::{self, past};
 use super::passed::Passed;
+use super::request::Apply;
 use super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, Prefixed, get, wrong};
-use super::session::{Args, CommitError, Row, Session, limit};
+use super::session::{Args, CommitError, Durability, Row, Session, limit};
 use super::statement::{as_json, read};
 use super::unit::Unit;
-use crate::{Claim, ClaimRequest, Doorbell, Ring, StoreError, sql};
+use crate::{Claim, ClaimRequest, Doorbell, JobKind, Ring, StoreError, sql};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -149,10 +150,15 @@ impl Engine {
         if let Some(batch) = self.claim_alone(&request).await? {
             return Ok(batch.claims);
         }
+        // A turn writes before it calls anything. The start of a plain job is its claim, and an event.
+        let durability = match request.kind {
+            JobKind::Agent => Durability::WithTheNext,
+            JobKind::Plain => Durability::AtOnce,
+        };
+        let apply: Apply<_, _> = |tx, request| Box::pin(claim::apply(tx, request));
         let mut pauses = busy_pauses().build();
         loop {
-            let claimed =
-                self.write(request.clone(), |tx, request| Box::pin(claim::apply(tx, request))).await?;
+            let claimed = self.write_durably(durability, request.clone(), apply).await?;
             let pause = pauses.next().filter(|_| claimed.busy && claimed.claims.is_empty());
             let Some(pause) = pause else { return Ok(claimed.claims) };
             tokio::time::sleep(pause).await;
@@ -178,7 +184,7 @@ impl Claimer {
     }
 
     async fn claim(&mut self, request: &ClaimRequest, token: &str) -> Result<ClaimOutcome, StoreError> {
-        self.session.begin().await?;
+        self.session.begin(Durability::AtOnce).await?;
         let mut unit = Unit::default();
         let session = &mut self.session;
         let claimed = match take(session, &mut self.passed, request, token).await {
@@ -230,7 +236,7 @@ impl Claimer {
         // The database may still be committing the claim; this waits until that has ended.
         self.session.outcome().await?;
         self.passed.forget();
-        self.session.begin().await?;
+        self.session.begin(Durability::AtOnce).await?;
         let mut unit = Unit::default();
         if let Err(error) = give_back(&mut self.session, &mut unit, token, now).await {
             self.session.rollback().await;

@@ -1,6 +1,6 @@
 //! Where requests wait for the writers of a process, and how many of them share a commit.
 
-use super::writer::Asked;
+use super::request::Asked;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify, mpsc};

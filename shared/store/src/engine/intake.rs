@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::ops::{agents, answer, cancel, reviews};
-use super::writer::Work;
+use super::request::Work;
 use crate::StoreError;
 use async_recursion::async_recursion as boxed;
 use serde_json::{Map, Value};

@@ -41,6 +41,7 @@ mod recall;
 mod refusals;
 pub(crate) mod remote;
 pub mod remote_calls;
+mod request;
 pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod schemas;
@@ -79,6 +80,7 @@ use queues::Queues;
 use refusals::Refusals;
 use remote::Remote;
 use remote_calls::RemoteCalls;
+use request::Asked;
 use runs::Runs;
 use schemas::Schemas;
 use session::{Reader, Session};
@@ -93,7 +95,7 @@ use turnstone_domain::Ids;
 use views::Views;
 use webhooks::Webhooks;
 use workflows::Workflows;
-use writer::{Asked, Shared, Writer};
+use writer::{Shared, Writer};
 
 /// Requests that may wait for a writer before callers have to wait to hand theirs over.
 const INBOX: usize = 4096;

@@ -81,6 +81,15 @@ pub(crate) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
+/// When a commit outlives a crash of the machine.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Durability {
+    /// From its end on: it waits for the disk.
+    AtOnce,
+    /// From the end of the next one that waits. A crash before that undoes it, and nothing else.
+    WithTheNext,
+}
+
 /// Why a transaction did not end with a commit that we know of.
 pub(crate) enum CommitError {
     /// A statement that had waited for the commit failed, and all of it was rolled back.
@@ -184,8 +193,13 @@ pub(crate) trait Connection: Send {
         false
     }
 
+    /// Returns whether it can commit [with the next one](Durability::WithTheNext); otherwise each commit waits for the disk.
+    fn can_defer(&self) -> bool {
+        false
+    }
+
     /// Begins a transaction.
-    async fn begin(&mut self) -> Result<(), StoreError>;
+    async fn begin(&mut self, durability: Durability) -> Result<(), StoreError>;
 
     /// Commits it.
     async fn commit(&mut self) -> Result<(), CommitError>;

@@ -1,4 +1,4 @@
-//! The write path: the requests of callers, and the writer of a process, which gathers them into one transaction (group
+//! The write path: how requests of callers reach the writer of a process, which gathers them into one transaction (group
 //! commit).
 //!
 //! Requests that arrive during a commit go into the next one, so no request waits for a timer. The cost of a commit
@@ -8,17 +8,21 @@
 //! because what they carry has been paid for; all others receive an error after [`PATIENCE`]. A commit whose
 //! outcome is unknown is looked up before anything is tried again, so nothing is committed twice.
 
+#[cfg(test)]
+mod tests;
+
 use super::Engine;
-use super::audit::{self as audits, AuditNote};
+use super::audit as audits;
 use super::definitions::Definitions;
 use super::held::{HeldJobs, Learnt};
 use super::inbox::Inbox;
 use super::jobs::Reported;
 use super::limited::LimitedQueues;
-use super::ops::turns::{TurnEnd, TurnStep};
-use super::ops::{audit, delegations, inputs, leases, push, remote, turns, workers, workflows};
+use super::ops::turns::{self, TurnEnd, TurnStep};
+use super::ops::{audit, delegations, inputs, leases, push, remote, workers, workflows};
 use super::refusals::Refusals;
-use super::session::{CommitError, Session};
+use super::request::{Alone, Apply, Asked, Request, Work, Write};
+use super::session::{CommitError, Durability, Session};
 use super::unit::Unit;
 use crate::{
     Claim, ClaimRequest, Committed, Directive, Doorbell, Ledger, LedgerError, LedgerReads, Pushed,
@@ -26,7 +30,6 @@ use crate::{
 };
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
-use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::mem::take;
 use std::sync::Arc;
@@ -53,126 +56,6 @@ pub(super) struct Transaction {
     pub before: Option<String>,
 }
 
-/// Applies a write with these arguments. It may run several times: nothing that it does outlives its transaction.
-pub(super) type Apply<A, T> = for<'a> fn(&'a mut Transaction, &'a A) -> BoxFuture<'a, Result<T, StoreError>>;
-
-/// A request of a caller, with the answer that the caller receives after the commit.
-pub(super) struct Request<A, T, E = StoreError> {
-    pub asked: A,
-    pub answer: Option<Result<T, E>>,
-    reply: oneshot::Sender<Result<T, E>>,
-}
-
-/// A request of any type, as the writer handles it.
-pub(super) trait Pending: Send {
-    /// Returns whether the caller has gone away. A request that is not written by then never is.
-    fn is_abandoned(&self) -> bool;
-    /// Gives the answer, after the commit. A caller that has gone away does not receive it.
-    fn give(self: Box<Self>);
-    /// Gives an error instead.
-    fn refuse(self: Box<Self>, error: &StoreError);
-}
-
-impl<A: Send, T: Send, E: From<StoreError> + Send> Pending for Request<A, T, E> {
-    fn is_abandoned(&self) -> bool {
-        self.reply.is_closed()
-    }
-
-    fn give(self: Box<Self>) {
-        let _ = self.reply.send(self.answer.unwrap_or_else(|| Err(StoreError::Closed.into())));
-    }
-
-    fn refuse(self: Box<Self>, error: &StoreError) {
-        let _ = self.reply.send(Err(error.clone().into()));
-    }
-}
-
-/// A write whose arguments and output only its caller knows.
-struct Write<A, T> {
-    request: Request<A, T>,
-    apply: Apply<A, T>,
-    note: Option<Arc<AuditNote>>,
-}
-
-/// A write that shares no statement with others.
-pub(super) trait Alone: Pending {
-    /// Applies it and keeps its answer.
-    fn apply<'a>(&'a mut self, tx: &'a mut Transaction) -> BoxFuture<'a, Result<(), StoreError>>;
-    /// Returns the facts for its audit entry, if it is audited.
-    fn note(&self) -> Option<&AuditNote>;
-}
-
-impl<A: Send, T: Send> Pending for Write<A, T> {
-    fn is_abandoned(&self) -> bool {
-        self.request.is_abandoned()
-    }
-
-    fn give(self: Box<Self>) {
-        Box::new(self.request).give();
-    }
-
-    fn refuse(self: Box<Self>, error: &StoreError) {
-        Box::new(self.request).refuse(error);
-    }
-}
-
-impl<A: Send + Sync, T: Send> Alone for Write<A, T> {
-    fn apply<'a>(&'a mut self, tx: &'a mut Transaction) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            self.request.answer = Some(Ok((self.apply)(tx, &self.request.asked).await?));
-            Ok(())
-        })
-    }
-
-    fn note(&self) -> Option<&AuditNote> {
-        self.note.as_deref()
-    }
-}
-
-/// The requests by how they join their like: turns, pushes and reports each share statements.
-pub(super) enum Work {
-    Turn(Box<Request<TurnStep, Committed, LedgerError>>),
-    Push(Box<Request<Vec<NewJob>, Vec<Pushed>>>),
-    Report(Box<Request<Report, RemoteOutcome<Reported>>>),
-    Alone(Box<dyn Alone>),
-}
-
-impl Work {
-    pub(super) fn pending(&self) -> &dyn Pending {
-        match self {
-            Self::Turn(request) => &**request,
-            Self::Push(request) => &**request,
-            Self::Report(request) => &**request,
-            Self::Alone(write) => &**write,
-        }
-    }
-
-    /// Returns how much it adds to a commit, in turns or jobs. A worker over HTTP waits for its report before it does anything
-    /// else, and few of them wait at one time: a report has the weight of several turns.
-    pub(super) fn weight(&self) -> usize {
-        match self {
-            Self::Push(request) => request.asked.len(),
-            Self::Report(_) => 8,
-            Self::Turn(_) | Self::Alone(_) => 1,
-        }
-    }
-
-    pub(super) fn into_pending(self) -> Box<dyn Pending> {
-        match self {
-            Self::Turn(request) => request,
-            Self::Push(request) => request,
-            Self::Report(request) => request,
-            Self::Alone(write) => write,
-        }
-    }
-}
-
-/// A request and when it was made.
-pub(super) struct Asked {
-    pub work: Work,
-    pub at: Instant,
-}
-
 impl Engine {
     /// Hands a request to the writer and waits for its answer. The future holds no copy of the request.
     pub(super) fn ask<A, T, E: From<StoreError>, W: FnOnce(Box<Request<A, T, E>>) -> Work>(
@@ -195,8 +78,22 @@ impl Engine {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
+        self.write_durably(Durability::AtOnce, requested, apply).await
+    }
+
+    /// The same for a write that need not outlive a crash at once.
+    pub(super) async fn write_durably<A, T>(
+        &self,
+        durability: Durability,
+        requested: A,
+        apply: Apply<A, T>,
+    ) -> Result<T, StoreError>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
         self.ask(requested, |request| {
-            Work::Alone(Box::new(Write { request: *request, apply, note: audits::current() }))
+            Work::Alone(Box::new(Write { request: *request, apply, durability, note: audits::current() }))
         })
         .await
     }
@@ -273,6 +170,12 @@ struct WriteOutcome {
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
     audited: Vec<AuditEntry>,
+}
+
+impl WriteOutcome {
+    fn has_events(&self) -> bool {
+        self.rings.iter().any(|ring| matches!(ring, Ring::Events(_)))
+    }
 }
 
 /// The work that the units of a transaction leave: in it, or after it.
@@ -402,12 +305,20 @@ impl Writer {
 
     async fn transact(&mut self, batch: &mut [Asked], trusting: bool) -> Result<WriteOutcome, Refused> {
         let shared = |error| Refused { error, shared: true };
-        self.tx.session.begin().await.map_err(shared)?;
-        let done = match self.apply(batch, trusting).await {
-            Ok(done) => done,
-            Err(error) => {
-                self.tx.session.rollback().await;
-                return Err(Refused { error, shared: false });
+        let mut durability = self.durability(batch);
+        let done = loop {
+            self.tx.session.begin(durability).await.map_err(shared)?;
+            match self.apply(batch, trusting).await {
+                // A reader may have seen the event before the crash.
+                Ok(done) if durability == Durability::WithTheNext && done.has_events() => {
+                    self.tx.session.rollback().await;
+                    durability = Durability::AtOnce;
+                }
+                Ok(done) => break done,
+                Err(error) => {
+                    self.tx.session.rollback().await;
+                    return Err(Refused { error, shared: false });
+                }
             }
         };
         match self.tx.session.commit().await {
@@ -418,6 +329,15 @@ impl Writer {
                 tracing::warn!(%error, requests = batch.len(), "the connection broke during a commit; its outcome is looked up");
                 if self.was_committed().await { Ok(done) } else { Err(shared(error)) }
             }
+        }
+    }
+
+    /// Returns when a batch has to outlive a crash: with the next commit if that does for each of its requests.
+    fn durability(&self, batch: &[Asked]) -> Durability {
+        let defers = |asked: &Asked| asked.work.durability() == Durability::WithTheNext;
+        match self.tx.session.can_defer() && batch.iter().all(defers) {
+            true => Durability::WithTheNext,
+            false => Durability::AtOnce,
         }
     }
 

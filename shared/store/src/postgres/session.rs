@@ -10,7 +10,7 @@ use super::packed::{self, Parameter};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
 use crate::engine::rows::{QueueName, Stored};
-use crate::engine::session::{Arg, Args, CommitError, Connection, Row, Write};
+use crate::engine::session::{Arg, Args, CommitError, Connection, Durability, Row, Write};
 use crate::sql::{self, Text};
 use async_trait::async_trait;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
@@ -298,7 +298,7 @@ impl Connection for Writing {
         self.persistent
     }
 
-    async fn begin(&mut self) -> Result<(), StoreError> {
+    async fn begin(&mut self, _: Durability) -> Result<(), StoreError> {
         self.commit = self.ids.next();
         self.begun = false;
         self.waiting.clear();

@@ -2,7 +2,7 @@
 
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
-use crate::engine::session::{Arg, Args, Write};
+use crate::engine::session::{Arg, Args, Durability, Write};
 use crate::sql::Text;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, ErrorCode, OpenFlags, ffi};
@@ -144,21 +144,31 @@ fn owned(value: ValueRef<'_>) -> Value {
     }
 }
 
+/// Returns SQLite's word for it.
+fn synchronous(durability: Durability) -> &'static str {
+    match durability {
+        Durability::AtOnce => "FULL",
+        Durability::WithTheNext => "NORMAL",
+    }
+}
+
 /// See the module.
 pub(super) struct SqliteConnection {
     inner: Connection,
     /// By the address of the statement's text.
     names: HashMap<usize, ColumnNames>,
+    durability: Durability,
 }
 
 impl SqliteConnection {
-    /// Opens the file, and creates it if need be. A commit returns after it was flushed to the disk.
+    /// Opens the file, and creates it if need be. A commit returns after it was flushed to the disk, until it is
+    /// [made otherwise](Self::flush).
     pub(super) fn to_write(path: &Path) -> rusqlite::Result<Self> {
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         flags |= OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let conn = Self::open(path, flags)?;
         conn.inner.pragma_update(None, "journal_mode", "WAL")?;
-        conn.inner.pragma_update(None, "synchronous", "FULL")?;
+        conn.inner.pragma_update(None, "synchronous", synchronous(conn.durability))?;
         conn.inner.pragma_update(None, "wal_autocheckpoint", 4000)?;
         Ok(conn)
     }
@@ -174,12 +184,22 @@ impl SqliteConnection {
         inner.pragma_update(None, "foreign_keys", false)?;
         inner.pragma_update(None, "temp_store", "MEMORY")?;
         inner.set_prepared_statement_cache_capacity(PREPARED);
-        Ok(Self { inner, names: HashMap::new() })
+        Ok(Self { inner, names: HashMap::new(), durability: Durability::AtOnce })
     }
 
     /// The connection itself, for migrations.
     pub(super) fn inner(&mut self) -> &mut Connection {
         &mut self.inner
+    }
+
+    /// Makes the commits from now on wait for the disk, or not. The log is one file: a flush flushes all commits before it.
+    pub(super) fn flush(&mut self, durability: Durability) -> rusqlite::Result<()> {
+        if self.durability != durability {
+            // SQLite obeys while it prepares the statement, so it cannot be prepared once.
+            self.inner.pragma_update(None, "synchronous", synchronous(durability))?;
+            self.durability = durability;
+        }
+        Ok(())
     }
 
     /// Begins, commits or rolls back.

@@ -1,4 +1,5 @@
-//! The embedded store: one SQLite file, WAL, `synchronous=FULL`, one writer, readers apart.
+//! The embedded store: one SQLite file, WAL, one writer, readers apart. Commits wait for the disk (`synchronous=FULL`), except
+//! for those of claims ([`Durability`](crate::engine::session::Durability)).
 
 mod connection;
 mod migrate;
@@ -113,6 +114,14 @@ pub(crate) fn migrated_in_memory() -> rusqlite::Connection {
     let mut conn = rusqlite::Connection::open_in_memory().unwrap();
     migrate::migrate(&mut conn).unwrap();
     conn
+}
+
+/// Returns the connection that writes to a new file.
+#[cfg(test)]
+pub(crate) fn migrated(path: &Path) -> Writing {
+    let mut conn = SqliteConnection::to_write(path).unwrap();
+    migrate::migrate(conn.inner()).unwrap();
+    Writing(conn)
 }
 
 #[cfg(test)]

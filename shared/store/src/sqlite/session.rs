@@ -2,7 +2,7 @@
 
 use super::connection::{BoundValues, Cells, SqliteConnection, failed};
 use crate::StoreError;
-use crate::engine::session::{Args, CommitError, Connection, Row, Write};
+use crate::engine::session::{Args, CommitError, Connection, Durability, Row, Write};
 use crate::sql::Text;
 use async_trait::async_trait;
 use std::path::PathBuf;
@@ -23,8 +23,13 @@ impl Connection for Writing {
         true
     }
 
-    async fn begin(&mut self) -> Result<(), StoreError> {
-        self.0.control("BEGIN IMMEDIATE").map_err(failed("begin a transaction"))
+    fn can_defer(&self) -> bool {
+        true
+    }
+
+    async fn begin(&mut self, durability: Durability) -> Result<(), StoreError> {
+        let begun = self.0.flush(durability).and_then(|()| self.0.control("BEGIN IMMEDIATE"));
+        begun.map_err(failed("begin a transaction"))
     }
 
     async fn commit(&mut self) -> Result<(), CommitError> {
@@ -108,7 +113,7 @@ struct Pool {
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self(Arc::new(Pool { path, idle: Mutex::default(), places: Arc::new(Semaphore::new(READERS)) }))
     }
 
