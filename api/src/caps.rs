@@ -94,7 +94,7 @@ impl Drop for CountedStream {
 
 /// 429: a stream may end soon.
 fn too_many(most: u32) -> Failure {
-    let message = format!("{most} streams of events are open, and no more are allowed ([caps] streams).");
+    let message = format!("As many streams of events are open as `streams` in [caps] allows: {most}.");
     let hint = "Close a stream, or read pages of events; then send the request again.";
     let error = OjsError::new(429, "too_many_streams", message, hint).with("maximum", most);
     OjsError { retryable: true, ..error }.into()

@@ -7,6 +7,7 @@ use crate::model::{ModelLimits, Prices, Providers};
 use crate::options::WorkerOptions;
 use crate::schema_check;
 use crate::tool::Toolbox;
+use crate::writes::Writes;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,6 +57,8 @@ pub struct Deps {
     pub options: WorkerOptions,
     /// Flows that were used lately.
     pub(crate) flows: Flows,
+    /// The writes of its turns that are under way.
+    pub(crate) writes: Writes,
     compiled: Compiled,
 }
 
@@ -119,6 +122,7 @@ impl Deps {
             toolbox,
             options,
             flows: Flows::default(),
+            writes: Writes::default(),
             compiled,
         }
     }

@@ -32,6 +32,7 @@ mod served;
 mod state;
 pub mod tool;
 mod turn;
+mod writes;
 
 pub use deps::Deps;
 pub use options::WorkerOptions;

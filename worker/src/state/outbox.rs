@@ -126,7 +126,7 @@ impl Outbox {
         let (now, lease_ms) = (self.claimed.deps.clock.now(), self.claimed.deps.options.lease_ms());
         let deadline = Arc::clone(&self.deadline);
         let written = {
-            let _writing = deadline.write();
+            let _writing = (deadline.write(), self.claimed.deps.writes.begin());
             self.claimed.deps.ledger.checkpoint(&self.lease, write, now, lease_ms).await
         };
         match written {

@@ -285,16 +285,15 @@ async fn conclude(
         Settlement::Discard { error } => Some(error.code().to_owned()),
         _ => None,
     };
-    match outbox
-        .claimed
-        .deps
-        .ledger
-        .settle(&outbox.lease, write, settlement, outbox.claimed.deps.clock.now())
-        .await
-    {
+    let Outbox { claimed, lease, .. } = outbox;
+    let settled = {
+        let _writing = claimed.deps.writes.begin();
+        claimed.deps.ledger.settle(lease, write, settlement, claimed.deps.clock.now()).await
+    };
+    match settled {
         Ok(()) => {
             if let Some(code) = discarded {
-                log_discarded(&outbox.claimed, &code);
+                log_discarded(claimed, &code);
             }
             Ok(())
         }

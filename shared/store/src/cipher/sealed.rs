@@ -36,12 +36,8 @@ impl<C: Connection> SealedConnection<C> {
 
 #[async_trait]
 impl<C: Connection> Connection for SealedConnection<C> {
-    fn blocks(&self) -> bool {
-        self.inner.blocks()
-    }
-
-    fn can_defer(&self) -> bool {
-        self.inner.can_defer()
+    fn is_embedded(&self) -> bool {
+        self.inner.is_embedded()
     }
 
     async fn begin(&mut self, durability: Durability) -> Result<(), StoreError> {

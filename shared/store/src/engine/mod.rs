@@ -136,12 +136,12 @@ pub(crate) fn start(
     let limited: Arc<LimitedQueues> = Arc::default();
     let refusals: Arc<Refusals> = Arc::default();
     for session in sessions {
-        let blocks = session.blocks();
+        let embedded = session.is_embedded();
         let shared =
             Shared { doorbell: doorbell.clone(), held: Arc::clone(&held), refusals: Arc::clone(&refusals) };
         let writer = Writer::new(session, Arc::clone(ids), Arc::clone(&limited), shared);
         let work = writer.run(Arc::clone(&inbox));
-        if blocks { on_a_thread(work)? } else { drop(tokio::spawn(work)) }
+        if embedded { on_a_thread(work)? } else { drop(tokio::spawn(work)) }
     }
     let claimer = claims.map(|session| {
         let requested = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));

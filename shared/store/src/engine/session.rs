@@ -185,16 +185,13 @@ impl Fields for Row {
 /// A connection that writes, one transaction after the other: of a database, or [sealed](crate::cipher::SealedConnection).
 #[async_trait]
 pub(crate) trait Connection: Send {
-    /// Returns whether its calls block the thread: who uses it has a thread of its own.
-    fn blocks(&self) -> bool;
+    /// Returns whether the database is in this process, and this connection the only one that writes to it. Then its calls
+    /// block the thread, so who uses it has a thread of its own. And only a crash of the machine undoes a commit, so a commit may
+    /// be durable [with the next one](Durability::WithTheNext). Otherwise each commit waits for the disk.
+    fn is_embedded(&self) -> bool;
 
     /// Returns whether it can write rows that are [placed](Columns::placed): without it, numbers are read before.
     fn numbers_rows(&self) -> bool {
-        false
-    }
-
-    /// Returns whether it can commit [with the next one](Durability::WithTheNext); otherwise each commit waits for the disk.
-    fn can_defer(&self) -> bool {
         false
     }
 

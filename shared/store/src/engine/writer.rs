@@ -306,7 +306,7 @@ impl Writer {
     async fn transact(&mut self, batch: &mut [Asked], trusting: bool) -> Result<WriteOutcome, Refused> {
         let shared = |error| Refused { error, shared: true };
         let mut durability = self.durability(batch);
-        let done = loop {
+        let mut done = loop {
             self.tx.session.begin(durability).await.map_err(shared)?;
             match self.apply(batch, trusting).await {
                 // A reader may have seen the event before the crash.
@@ -321,6 +321,11 @@ impl Writer {
                 }
             }
         };
+        if self.tx.session.is_embedded() {
+            // Claims go through this writer, so they are made after this commit. A worker wakes up while the disk works.
+            let available = done.rings.extract_if(.., |ring| *ring == Ring::Available);
+            available.for_each(|ring| self.shared.doorbell.ring(ring));
+        }
         match self.tx.session.commit().await {
             Ok(()) => Ok(done),
             Err(CommitError::Refused(error)) => Err(shared(error)),
@@ -335,7 +340,7 @@ impl Writer {
     /// Returns when a batch has to outlive a crash: with the next commit if that does for each of its requests.
     fn durability(&self, batch: &[Asked]) -> Durability {
         let defers = |asked: &Asked| asked.work.durability() == Durability::WithTheNext;
-        match self.tx.session.can_defer() && batch.iter().all(defers) {
+        match self.tx.session.is_embedded() && batch.iter().all(defers) {
             true => Durability::WithTheNext,
             false => Durability::AtOnce,
         }

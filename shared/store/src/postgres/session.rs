@@ -290,7 +290,7 @@ enum Ended {
 
 #[async_trait]
 impl Connection for Writing {
-    fn blocks(&self) -> bool {
+    fn is_embedded(&self) -> bool {
         false
     }
 

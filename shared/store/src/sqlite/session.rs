@@ -19,11 +19,7 @@ pub(crate) struct Writing(pub(super) SqliteConnection);
 
 #[async_trait]
 impl Connection for Writing {
-    fn blocks(&self) -> bool {
-        true
-    }
-
-    fn can_defer(&self) -> bool {
+    fn is_embedded(&self) -> bool {
         true
     }
 
