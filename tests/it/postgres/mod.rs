@@ -2,6 +2,7 @@
 //! a pooler.
 
 mod bells;
+mod burst;
 mod costs;
 mod cut_off;
 mod families;

@@ -60,7 +60,8 @@ impl LeaseKeeper {
     /// Extends and watches a lease until [`Slot::done`]. If the scheduler took the job back and this worker claimed it
     /// again, both leases are in the table, each by its own token.
     pub fn keep(self: &Arc<Self>, lease: Lease, priority: i64, permit: OwnedSemaphorePermit) -> Slot {
-        let signals = Signals::new(self.draining.child_token(), TurnSlot::of(permit));
+        let signals =
+            Signals::new(self.draining.child_token(), TurnSlot::of(permit, self.deps.writes.begin()));
         let token = lease.token.clone();
         self.table()
             .insert(token.clone(), Held { lease, priority, signals: signals.clone(), calls_again: 0 });

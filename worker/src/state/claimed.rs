@@ -5,6 +5,7 @@ use super::slot::TurnSlot;
 use super::trace::Trace;
 use crate::deps::Deps;
 use crate::model::ToolOffer;
+use crate::writes::Writing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::Delegate;
@@ -81,6 +82,12 @@ pub struct Claimed {
 }
 
 impl Claimed {
+    /// Counts a write of the turn for as long as the returned value lives.
+    #[must_use]
+    pub fn writes(&self) -> Writing {
+        self.slot.first_write().unwrap_or_else(|| self.deps.writes.begin())
+    }
+
     /// Returns the delegate of this name, if there is one.
     #[must_use]
     pub fn delegate(&self, name: &str) -> Option<&KnownDelegate> {

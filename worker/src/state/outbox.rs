@@ -72,6 +72,8 @@ impl Outbox {
                            defect of Turnstone; nothing was called";
             return Err(JobError::new(FailureKind::Internal, message).into());
         }
+        // It is about to wait for something else, so its first write need not come soon.
+        drop(self.claimed.slot.first_write());
         Ok(Secured::proven())
     }
 
@@ -126,7 +128,7 @@ impl Outbox {
         let (now, lease_ms) = (self.claimed.deps.clock.now(), self.claimed.deps.options.lease_ms());
         let deadline = Arc::clone(&self.deadline);
         let written = {
-            let _writing = (deadline.write(), self.claimed.deps.writes.begin());
+            let _writing = (deadline.write(), self.claimed.writes());
             self.claimed.deps.ledger.checkpoint(&self.lease, write, now, lease_ms).await
         };
         match written {

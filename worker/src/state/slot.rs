@@ -1,5 +1,6 @@
 //! The slot of a turn: the right to run in this worker, beside the lease, which is the right to write.
 
+use crate::writes::Writing;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -15,6 +16,8 @@ pub struct TurnSlot(Option<Arc<Inner>>);
 struct Inner {
     slots: Arc<Semaphore>,
     permit: Mutex<Option<OwnedSemaphorePermit>>,
+    /// The first write of the job, until it is made or the turn waits for something else.
+    first_write: Mutex<Option<Writing>>,
 }
 
 impl Inner {
@@ -24,11 +27,19 @@ impl Inner {
 }
 
 impl TurnSlot {
-    /// Returns the slot of this permit. The permit's semaphore has as many permits as the worker has slots.
+    /// Returns the slot of this permit, with the first write of its job. The permit's semaphore has as many permits as the
+    /// worker has slots.
     #[must_use]
-    pub fn of(permit: OwnedSemaphorePermit) -> Self {
+    pub fn of(permit: OwnedSemaphorePermit, first_write: Writing) -> Self {
         let slots = Arc::clone(permit.semaphore());
-        Self(Some(Arc::new(Inner { slots, permit: Mutex::new(Some(permit)) })))
+        let (permit, first_write) = (Mutex::new(Some(permit)), Mutex::new(Some(first_write)));
+        Self(Some(Arc::new(Inner { slots, permit, first_write })))
+    }
+
+    /// Returns the first write of the job, once.
+    #[must_use]
+    pub fn first_write(&self) -> Option<Writing> {
+        self.0.as_ref()?.first_write.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Returns true if a slot is taken.
@@ -57,11 +68,14 @@ impl TurnSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::writes::Writes;
 
     #[tokio::test]
     async fn a_released_slot_is_taken_again_when_it_is_free() {
         let slots = Arc::new(Semaphore::new(1));
-        let slot = TurnSlot::of(Arc::clone(&slots).try_acquire_owned().unwrap());
+        let permit = Arc::clone(&slots).try_acquire_owned().unwrap();
+        let slot = TurnSlot::of(permit, Writes::default().begin());
+        assert!(slot.first_write().is_some() && slot.first_write().is_none());
         let other = Arc::clone(&slots);
         assert!(slot.is_taken() && Arc::clone(&other).try_acquire_owned().is_err());
         slot.release();

@@ -287,7 +287,7 @@ async fn conclude(
     };
     let Outbox { claimed, lease, .. } = outbox;
     let settled = {
-        let _writing = claimed.deps.writes.begin();
+        let _writing = claimed.writes();
         claimed.deps.ledger.settle(lease, write, settlement, claimed.deps.clock.now()).await
     };
     match settled {

@@ -22,7 +22,7 @@ pub fn request(
     let resolved = bodies.resolved()?;
     let (claimed, tool_turns) = (&outbox.claimed, outbox.position.tool_turns);
     let (agent, crew) = (&claimed.agent, flow.and_then(|run| run.crew.as_ref()));
-    let tools: Vec<ToolOffer> = match claimed.may_call(tool_turns) {
+    let mut tools: Vec<ToolOffer> = match claimed.may_call(tool_turns) {
         true => {
             let allowed = resolved.tools.iter().filter(|name| agent.actions.forbids(name).is_none());
             let own = allowed.filter_map(|name| resol::offer(claimed, bodies, name));
@@ -30,6 +30,8 @@ pub fn request(
         }
         false => Vec::new(),
     };
+    // A list that grows has room for four, and the turn keeps this one while its model thinks.
+    tools.shrink_to_fit();
     // "required" applies to the first answer; afterwards the model may finish.
     let tool_choice = match agent.tool_choice {
         ToolChoice::Required if tool_turns > 0 => ToolChoice::Auto,

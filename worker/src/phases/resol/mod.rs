@@ -84,6 +84,9 @@ async fn find(
     for (name, message) in &body.unavailable {
         outbox.event(&missing(name, message));
     }
+    // Lists grow by room for four tools, and a turn keeps these while its model thinks.
+    body.tools.shrink_to_fit();
+    body.resolved.shrink_to_fit();
     Ok((body, bindings))
 }
 
