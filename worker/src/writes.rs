@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
-/// While so many writes are under way, the worker claims no jobs. They fill several commits of the store.
-pub(crate) const MANY: usize = 256;
+/// While so many writes are under way, the worker claims no jobs. They fill a commit of the store, and keep it busy during a claim.
+pub(crate) const MANY: usize = 512;
 
 /// The number of writes under way. Clones are the same number.
 #[derive(Clone, Debug, Default)]

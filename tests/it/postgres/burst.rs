@@ -6,9 +6,9 @@ use std::time::Duration;
 use turnstone_tests::servers::Postgres;
 use turnstone_tests::{Fleet, wait};
 
-const JOBS: i64 = 1_000;
-/// A claim is made while fewer than 256 writes are under way, and takes at most 512 jobs.
-const MOST: i64 = 767;
+const JOBS: i64 = 1_300;
+/// A claim is made while fewer than 512 writes are under way, and takes at most 512 jobs.
+const MOST: i64 = 1_023;
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
