@@ -1,7 +1,7 @@
 //! The claimer of a worker: claims as many jobs as there are free slots, and passes each to apalis with its slot.
 //!
-//! A round of the loop waits for free slots, and until the turns that run do not write much. It claims jobs for the slots in one
-//! request, and waits for the doorbell when there are none. It takes the slots before it claims, so no claimed job has to wait for one.
+//! A round of the loop waits for a free slot, and while many writes of running turns are under way. It claims jobs for all free
+//! slots in one request, and waits for the doorbell when there are none. It takes the slots before it claims, so no claimed job has to wait for one.
 
 use super::backend::Assignment;
 use super::leases::LeaseKeeper;
@@ -46,16 +46,16 @@ pub async fn run(
     // True after a claim that returned as many jobs as it asked for: probably more are waiting.
     let mut backlog = false;
     while !draining.is_cancelled() {
-        tokio::select! {
-            biased;
-            () = draining.cancelled() => break,
-            () = deps.writes.are_few() => {}
-        }
         // Registered before the query, so that a notification in between is not lost.
         let mut notifications = deps.doorbell.listen_for_work();
         let Some(first) = first_slots(&slots, alone.then_some(deps.options.slots), &draining).await else {
             break;
         };
+        tokio::select! {
+            biased;
+            () = draining.cancelled() => break,
+            () = deps.writes.are_few() => {}
+        }
         let mut free = vec![first];
         if !alone {
             let enough = if backlog { (deps.options.slots / PART).min(MOST) } else { 1 };

@@ -5,7 +5,7 @@ use super::slot::TurnSlot;
 use super::trace::Trace;
 use crate::deps::Deps;
 use crate::model::ToolOffer;
-use crate::writes::Writing;
+use crate::writes::UnderWay;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::Delegate;
@@ -84,7 +84,7 @@ pub struct Claimed {
 impl Claimed {
     /// Counts a write of the turn for as long as the returned value lives.
     #[must_use]
-    pub fn writes(&self) -> Writing {
+    pub fn writes(&self) -> UnderWay {
         self.slot.first_write().unwrap_or_else(|| self.deps.writes.begin())
     }
 

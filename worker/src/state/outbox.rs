@@ -72,8 +72,6 @@ impl Outbox {
                            defect of Turnstone; nothing was called";
             return Err(JobError::new(FailureKind::Internal, message).into());
         }
-        // It is about to wait for something else, so its first write need not come soon.
-        drop(self.claimed.slot.first_write());
         Ok(Secured::proven())
     }
 

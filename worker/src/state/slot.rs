@@ -1,6 +1,6 @@
 //! The slot of a turn: the right to run in this worker, beside the lease, which is the right to write.
 
-use crate::writes::Writing;
+use crate::writes::UnderWay;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -16,8 +16,8 @@ pub struct TurnSlot(Option<Arc<Inner>>);
 struct Inner {
     slots: Arc<Semaphore>,
     permit: Mutex<Option<OwnedSemaphorePermit>>,
-    /// The first write of the job, until it is made or the turn waits for something else.
-    first_write: Mutex<Option<Writing>>,
+    /// The first write of the job, until it is made.
+    first_write: Mutex<Option<UnderWay>>,
 }
 
 impl Inner {
@@ -30,7 +30,7 @@ impl TurnSlot {
     /// Returns the slot of this permit, with the first write of its job. The permit's semaphore has as many permits as the
     /// worker has slots.
     #[must_use]
-    pub fn of(permit: OwnedSemaphorePermit, first_write: Writing) -> Self {
+    pub fn of(permit: OwnedSemaphorePermit, first_write: UnderWay) -> Self {
         let slots = Arc::clone(permit.semaphore());
         let (permit, first_write) = (Mutex::new(Some(permit)), Mutex::new(Some(first_write)));
         Self(Some(Arc::new(Inner { slots, permit, first_write })))
@@ -38,7 +38,7 @@ impl TurnSlot {
 
     /// Returns the first write of the job, once.
     #[must_use]
-    pub fn first_write(&self) -> Option<Writing> {
+    pub fn first_write(&self) -> Option<UnderWay> {
         self.0.as_ref()?.first_write.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

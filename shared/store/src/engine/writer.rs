@@ -173,8 +173,9 @@ struct WriteOutcome {
 }
 
 impl WriteOutcome {
-    fn has_events(&self) -> bool {
-        self.rings.iter().any(|ring| matches!(ring, Ring::Events(_)))
+    /// Returns true when a reader may see something of it that must not be lost.
+    fn is_visible(&self) -> bool {
+        !self.audited.is_empty() || self.rings.iter().any(|ring| matches!(ring, Ring::Events(_)))
     }
 }
 
@@ -310,7 +311,7 @@ impl Writer {
             self.tx.session.begin(durability).await.map_err(shared)?;
             match self.apply(batch, trusting).await {
                 // A reader may have seen the event before the crash.
-                Ok(done) if durability == Durability::WithTheNext && done.has_events() => {
+                Ok(done) if durability == Durability::WithTheNext && done.is_visible() => {
                     self.tx.session.rollback().await;
                     durability = Durability::AtOnce;
                 }

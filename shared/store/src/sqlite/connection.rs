@@ -144,7 +144,7 @@ fn owned(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// Returns SQLite's word for it.
+/// Returns the value of SQLite's `synchronous`.
 fn synchronous(durability: Durability) -> &'static str {
     match durability {
         Durability::AtOnce => "FULL",
@@ -162,7 +162,7 @@ pub(super) struct SqliteConnection {
 
 impl SqliteConnection {
     /// Opens the file, and creates it if need be. A commit returns after it was flushed to the disk, until it is
-    /// [made otherwise](Self::flush).
+    /// [made otherwise](Self::set_durability).
     pub(super) fn to_write(path: &Path) -> rusqlite::Result<Self> {
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         flags |= OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -193,9 +193,9 @@ impl SqliteConnection {
     }
 
     /// Makes the commits from now on wait for the disk, or not. The log is one file: a flush flushes all commits before it.
-    pub(super) fn flush(&mut self, durability: Durability) -> rusqlite::Result<()> {
+    pub(super) fn set_durability(&mut self, durability: Durability) -> rusqlite::Result<()> {
         if self.durability != durability {
-            // SQLite obeys while it prepares the statement, so it cannot be prepared once.
+            // SQLite changes it when it prepares the statement, so a statement that is prepared once has no effect.
             self.inner.pragma_update(None, "synchronous", synchronous(durability))?;
             self.durability = durability;
         }

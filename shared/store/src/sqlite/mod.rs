@@ -1,5 +1,5 @@
 //! The embedded store: one SQLite file, WAL, one writer, readers apart. Commits wait for the disk (`synchronous=FULL`), except
-//! for those of claims ([`Durability`](crate::engine::session::Durability)).
+//! for those of claims of agents alone ([`Durability`](crate::engine::session::Durability)).
 
 mod connection;
 mod migrate;
@@ -129,7 +129,7 @@ mod tests {
     use super::connection::SqliteConnection;
 
     #[test]
-    fn every_commit_is_flushed_to_the_disk() {
+    fn a_new_connection_waits_for_the_disk() {
         let folder = tempfile::tempdir().unwrap();
         let mut conn = SqliteConnection::to_write(&folder.path().join("t.db")).unwrap();
         let journal: String =

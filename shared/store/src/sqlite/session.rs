@@ -24,7 +24,7 @@ impl Connection for Writing {
     }
 
     async fn begin(&mut self, durability: Durability) -> Result<(), StoreError> {
-        let begun = self.0.flush(durability).and_then(|()| self.0.control("BEGIN IMMEDIATE"));
+        let begun = self.0.set_durability(durability).and_then(|()| self.0.control("BEGIN IMMEDIATE"));
         begun.map_err(failed("begin a transaction"))
     }
 

@@ -7,7 +7,7 @@ use crate::engine::intake::Intake;
 use crate::engine::rows::get;
 use crate::engine::session::{Args, Reader, Readers, Session};
 use crate::sql::Text;
-use crate::{ClaimRequest, Doorbell, JobKind, sqlite};
+use crate::{ClaimRequest, Doorbell, JobKind, Ledger as _, sqlite};
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::join;
@@ -16,7 +16,7 @@ use turnstone_domain::engagement::{NewEngagement, User};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
-use turnstone_domain::{AgentDefinition, Ids as _, JobId, NewJob, Terms, Timestamp};
+use turnstone_domain::{AgentDefinition, Ids as _, JobId, NewJob, Terms, Timestamp, TurnWrite};
 
 const NOW: Timestamp = Timestamp(1_000_000);
 const MODE: Text = Text { sqlite: "PRAGMA synchronous", sqlite_row: "", postgres: "", columns: &[] };
@@ -103,6 +103,20 @@ async fn the_claims_of_agents_alone_do_not_wait_for_the_disk() {
         let waits = kind == JobKind::Plain;
         assert_eq!(by_hand.claim(kind, NOW).await, (1, waits), "{kind:?}");
     }
+}
+
+#[tokio::test]
+async fn the_first_write_of_a_turn_flushes_its_claim() {
+    let mut by_hand = ByHand::new();
+    by_hand.push(JobKind::Agent, NOW).await;
+    let claim = async |engine: Arc<Engine>| engine.claim_jobs(request(JobKind::Agent, NOW)).await;
+    let (claims, waited) = by_hand.commit(claim).await;
+    let lease = claims.unwrap().remove(0).lease;
+    assert!(!waited);
+    let write =
+        async |engine: Arc<Engine>| engine.checkpoint(&lease, TurnWrite::default(), NOW, 10_000).await;
+    let (written, waited) = by_hand.commit(write).await;
+    assert!(written.is_ok() && waited);
 }
 
 #[tokio::test]
