@@ -1,5 +1,5 @@
 //! The embedded store: one SQLite file, WAL, one writer, readers apart. Commits wait for the disk (`synchronous=FULL`), except
-//! for those of claims of agents alone ([`Durability`](crate::engine::session::Durability)).
+//! for those of claims of agents alone.
 
 mod connection;
 mod migrate;
