@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 /// While so many writes are under way, the worker claims no jobs. They fill a commit of the store, and keep it busy during a
 /// claim.
 pub(crate) const MANY: usize = 512;
-/// The longest that a claim waits for them. The first write of a turn may have to wait for something else, such as a freeze,
-/// and others have nothing to do with that.
+/// The longest that a claim waits for them. The first write of a turn may have to wait for something else, such as a freeze or
+/// the tool call of a resumed turn. Other jobs have nothing to do with that.
 pub(crate) const LONGEST: Duration = Duration::from_secs(2);
 
 /// The number of writes under way. Clones are the same number.
@@ -26,7 +26,8 @@ struct Count {
     few: Notify,
 }
 
-/// A write under way; dropping it ends it. The first write of a job is under way from its claim on.
+/// A write under way; dropping it ends it. The first write of a job is under way from its claim on. A settlement is none: its
+/// slot is free already, and belongs to the next job.
 #[derive(Debug)]
 pub(crate) struct UnderWay(Writes);
 

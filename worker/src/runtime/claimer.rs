@@ -1,7 +1,8 @@
 //! The claimer of a worker: claims as many jobs as there are free slots, and passes each to apalis with its slot.
 //!
 //! A round of the loop waits for a free slot, and while many writes of running turns are under way. It claims jobs for all free
-//! slots in one request, and waits for the doorbell when there are none. It takes the slots before it claims, so no claimed job has to wait for one.
+//! slots in one request, and waits for the doorbell when there are none. It takes the slots before it claims, so no claimed
+//! job has to wait for one.
 
 use super::backend::Assignment;
 use super::leases::LeaseKeeper;

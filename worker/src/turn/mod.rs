@@ -285,15 +285,16 @@ async fn conclude(
         Settlement::Discard { error } => Some(error.code().to_owned()),
         _ => None,
     };
-    let Outbox { claimed, lease, .. } = outbox;
-    let settled = {
-        let _writing = claimed.writes();
-        claimed.deps.ledger.settle(lease, write, settlement, claimed.deps.clock.now()).await
-    };
-    match settled {
+    match outbox
+        .claimed
+        .deps
+        .ledger
+        .settle(&outbox.lease, write, settlement, outbox.claimed.deps.clock.now())
+        .await
+    {
         Ok(()) => {
             if let Some(code) = discarded {
-                log_discarded(claimed, &code);
+                log_discarded(&outbox.claimed, &code);
             }
             Ok(())
         }
