@@ -91,6 +91,7 @@ impl From<StoreError> for Failure {
                 Self(OjsError::agent_parameter("ext_agent_parent_id", why))
             }
             StoreError::NotContinued { engagement, why } => Self(not_continued(engagement.as_str(), *why)),
+            StoreError::NotRegistered { agent, is_other } => Self(not_registered(agent, *is_other)),
             StoreError::Database { .. }
             | StoreError::Unavailable { .. }
             | StoreError::Redis { .. }
@@ -139,6 +140,18 @@ fn not_continued(id: &str, why: NotContinued) -> OjsError {
             "Engagement {id} waits for a review; it takes further input when that is answered."
         )),
     }
+}
+
+/// Returns why an imported engagement does not run.
+fn not_registered(agent: &str, is_other: bool) -> OjsError {
+    let why = match is_other {
+        true => "is registered here with another definition",
+        false => "is not registered here",
+    };
+    let message = format!("The engagement was imported, and its agent `{agent}` {why}; it does not run.");
+    let hint = "Register this agent with the document that the engagement ran with, or import a document that a key of \
+                `[attest] trusted` signed. Until then the engagement can be read, compared, exported and replayed.";
+    OjsError::new(409, "agent_not_registered", message, hint).with("agent", agent)
 }
 
 /// 200 with a JSON body.

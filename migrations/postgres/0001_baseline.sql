@@ -213,6 +213,14 @@ CREATE TABLE agents (
     source_digest TEXT                                 -- sources are compared by it: two sealed texts are never equal
 );
 
+-- One row per definition with which an agent was registered since its name was last removed. An imported engagement with
+-- an equal definition may run.
+CREATE TABLE registered_digests (
+    name   TEXT NOT NULL,
+    digest TEXT NOT NULL,                              -- of the definition without secrets and marks of this server
+    PRIMARY KEY (name, digest)
+);
+
 -- One row per engagement: a conversation of an agent. It takes the number of its first job. What its turns change is in totals.
 CREATE TABLE engagements (
     seq          BIGINT  PRIMARY KEY,

@@ -204,7 +204,8 @@ impl Deps {
     /// # Errors
     /// A sentence with the reason why it is not an expression.
     pub fn expression(&self, names: &[&str], source: &str) -> Result<Expression, String> {
-        let key = format!("{}\n{source}", names.join(","));
+        // JSON, because names and sources may contain any separator.
+        let key = serde_json::json!([names, source]).to_string();
         self.compiled.expressions.get_or(key, || {
             wait_in_place(|| Expression::compile(source, names)).map_err(|error| error.to_string())
         })

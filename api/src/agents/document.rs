@@ -31,7 +31,9 @@ pub(crate) async fn document(
     check_accepted(&headers, if is_canonical { &offered[3..] } else { &offered[..3] })?;
     match app.api.store.views.agent(&name).await? {
         Some(record) if is_canonical => match record.definition.flow {
-            Some(flow) => Ok(([(CONTENT_TYPE, "application/json")], flow.document).into_response()),
+            Some(flow) => {
+                Ok(([(CONTENT_TYPE, "application/json")], flow.document().to_owned()).into_response())
+            }
             None => {
                 let why = format!("The agent `{name}` is no flow of Agent Spec.");
                 Err(OjsError::validation("format", why).into())

@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use std::collections::BTreeSet;
+use turnstone_domain::agent::Admission;
 use turnstone_domain::agent::delegation::OnFailure;
 use turnstone_domain::engagement::{Engagement, NewEngagement};
 use turnstone_domain::event::Event;
@@ -47,9 +48,11 @@ pub(crate) async fn export(State(app): State<Shared>, Segment(id): Segment, tena
         let message = format!("Engagement {id} had several inputs; a document has room for one.");
         return Err(OjsError::conflict(message).into());
     }
+    // An unverified import is not signed: other servers would trust it like an engagement of this one.
+    let is_verified = !agent.imported || agent.admitted == Some(Admission::Signed);
     let record = record(&app, engagement, agent, job).await?;
     let signer = signer(&app).await?;
-    let text = record.write_signed(|text| Some(signer.sign(text))).map_err(|error| {
+    let text = record.write_signed(|text| is_verified.then(|| signer.sign(text))).map_err(|error| {
         OjsError::new(500, "internal", format!("The document cannot be written: {error}."), "Report this.")
     })?;
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], text).into_response())
@@ -136,15 +139,11 @@ fn agents_of(app: &App, agent: &AgentDefinition) -> BTreeSet<String> {
 async fn record(
     app: &App,
     engagement: Engagement,
-    mut agent: AgentDefinition,
+    agent: AgentDefinition,
     job: Job,
 ) -> Result<EngagementRecord, Failure> {
-    if let Some(flow) = &mut agent.flow {
-        // Secrets stay on the server.
-        flow.values.clear();
-    }
-    // Each server marks its own imports.
-    agent.imported = false;
+    // Secrets stay on the server, and each server marks its own imports.
+    let agent = agent.portable();
     let views = &app.api.store.views;
     let id = &engagement.id;
     let checkpoints = checkpoints(app, id).await?.into_iter().map(|(_, done)| done).collect();

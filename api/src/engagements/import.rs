@@ -1,19 +1,24 @@
 //! `POST /engagements/import`: an engagement that another server exported.
 
-use crate::api::Shared;
+use crate::api::{App, Shared};
 use crate::ojs::attest::public_keys;
+use crate::ojs::jobs::accept::accept;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Document, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
+use turnstone_domain::agent::{Admission, AgentFormat};
 use turnstone_domain::attest::{ALGORITHM, Signature};
 use turnstone_domain::principal::SUBMITTED_BY;
 use turnstone_domain::record::{EngagementRecord, signature_of};
 use turnstone_ojs::OjsError;
 use turnstone_store::ImportRefusal;
 use utoipa::ToSchema;
+
+/// The state of a signature that holds.
+const VALID: &str = "valid";
 
 /// The imported engagement.
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -41,7 +46,8 @@ pub struct ImportedSignature {
 }
 
 /// Imports an engagement that another server exported, whole or not at all. It keeps its ids. Its cost was paid on the
-/// other server: shared budgets of this server do not count it.
+/// other server: shared budgets of this server do not count it. It can be read, compared, exported and replayed. It runs
+/// again only if its agent is registered here with the same definition, or if a known key signed the document.
 #[utoipa::path(
     post, path = "/engagements/import", tag = "engagements",
     security(("tenant" = ["operator"])),
@@ -72,7 +78,8 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
         // The importing principal answers for the document, whatever it says.
         record.job.envelope.meta.insert(SUBMITTED_BY, identity.as_str());
     }
-    record.belongs_to(tenant.into_name());
+    record.belongs_to(tenant.name().map(str::to_owned));
+    let admitted = admission(&app, &record, signature.state == VALID, &tenant).await?;
     let reported = Imported {
         engagement_id: record.engagement_id().0,
         job_id: record.job.id.0.clone(),
@@ -81,12 +88,44 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
         messages: record.messages.len(),
         signature,
     };
-    match app.api.store.transfers.import(record, app.api.clock.now()).await? {
+    match app.api.store.transfers.import(record, admitted, app.api.clock.now()).await? {
         Ok(()) => Ok(reply::json(StatusCode::CREATED, &reported)),
         Err(ImportRefusal::Known(what)) => {
             Err(OjsError::conflict(format!("{what} is here already; nothing was taken in.")).into())
         }
     }
+}
+
+/// Returns the reason why the agent of a document may run here before any agent is registered; `None` without one.
+///
+/// An agent that the job itself defines has to be the one that the importer gets when it enqueues this job.
+async fn admission(
+    app: &App,
+    record: &EngagementRecord,
+    is_signed: bool,
+    tenant: &Tenant,
+) -> Result<Option<Admission>, Failure> {
+    let signed = is_signed.then_some(Admission::Signed);
+    let Some(new) = &record.job.engagement else { return Ok(None) };
+    if new.agent.format != AgentFormat::AdHoc {
+        return Ok(signed);
+    }
+    let sent = &record.job.envelope;
+    let mut fields = sent.extra.clone();
+    fields.insert("type", record.job.job_type.as_str());
+    fields.insert("args", sent.args.clone());
+    fields.insert("meta", sent.meta.clone());
+    let pushed = match accept(app, fields, tenant, app.api.clock.now()).await {
+        Ok(pushed) => pushed.engagement.map(|new| new.agent),
+        Err(refused) if refused.0.status < 500 => None,
+        Err(failed) => return Err(failed),
+    };
+    let Some(mut pushed) = pushed else { return Ok(None) };
+    if is_signed {
+        // A fork may have changed it where it ran.
+        pushed.instructions.clone_from(&new.agent.instructions);
+    }
+    Ok(new.agent.is_narrowed_from(&pushed).then_some(signed.unwrap_or(Admission::Checked)))
 }
 
 /// Checks a signature with the keys of this server and those that it trusts.
@@ -102,7 +141,7 @@ async fn checked(app: &Shared, signature: Option<(String, Signature)>) -> Result
     let known = own.iter().chain(&app.api.options.trusted_keys).find(|key| key.id == signature.key_id);
     let Some(key) = known else { return Ok(ImportedSignature { state: "unknown_key".to_owned(), key_id }) };
     if signature.algorithm == ALGORITHM && key.verify(&text, &signature).is_ok() {
-        return Ok(ImportedSignature { state: "valid".to_owned(), key_id });
+        return Ok(ImportedSignature { state: VALID.to_owned(), key_id });
     }
     let message = format!("The document is not the one that key {} signed.", signature.key_id);
     let hint = "Export it anew, or remove the signature from its last line to import it unsigned.";

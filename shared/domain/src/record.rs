@@ -119,9 +119,6 @@ impl EngagementRecord {
     /// Assigns it to a tenant; without one, its tenant stays. The job's own claim of a tenant in `meta` is replaced by
     /// this one.
     pub fn belongs_to(&mut self, tenant: Option<String>) {
-        if let Some(engagement) = &mut self.job.engagement {
-            engagement.agent.imported = true;
-        }
         let terms = &mut self.job.terms;
         terms.tenant = tenant.or_else(|| terms.tenant.take());
         let meta = &mut self.job.envelope.meta;
@@ -171,7 +168,8 @@ impl EngagementRecord {
         Ok(text)
     }
 
-    /// Reads a document.
+    /// Reads a document. The definitions of its agents have neither secrets nor marks of a server, whatever the document
+    /// says.
     ///
     /// # Errors
     /// A sentence that names the problem and its place.
@@ -197,7 +195,10 @@ impl EngagementRecord {
         for (at, line) in body.lines().enumerate().skip(1) {
             let part = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))?;
             match part {
-                Part::Job(row) => job = Some(*row),
+                Part::Job(mut row) => {
+                    row.engagement.iter_mut().for_each(|new| new.agent = new.agent.portable());
+                    job = Some(*row);
+                }
                 Part::End(row) => end = Some(*row),
                 Part::Checkpoint(row) => checkpoints.push(*row),
                 Part::Message(row) => messages.push(*row),
@@ -206,7 +207,7 @@ impl EngagementRecord {
                 Part::Review(row) => reviews.push(*row),
                 Part::Event(row) => events.push(*row),
                 Part::State(row) => state.push(*row),
-                Part::Delegate(row) => delegates.push(*row),
+                Part::Delegate(row) => delegates.push(row.portable()),
                 Part::Tool(row) => tools.push(*row),
             }
         }

@@ -146,6 +146,14 @@ pub enum StoreError {
         /// Why.
         why: NotContinued,
     },
+    /// The engagement was imported, and nothing admits its agent; nothing was changed.
+    #[error("agent {agent} of an imported engagement is not registered here with the same definition")]
+    NotRegistered {
+        /// The agent's name.
+        agent: String,
+        /// True if an agent of this name is registered, with another definition.
+        is_other: bool,
+    },
     /// Another scheduler leads; nothing was changed.
     #[error("another scheduler leads now")]
     Deposed,

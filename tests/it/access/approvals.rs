@@ -189,6 +189,7 @@ async fn an_importer_does_not_approve_what_it_imported() {
     let mut record = EngagementRecord::read(&from.get(&path).await.expect(200).text).unwrap();
     record.job.envelope.meta.insert("turnstone_submitted_by", "other");
     let to = OjsServer::over(Fleet::builder().model(booking).reviews(rules(true)).start().await);
+    to.post_text("/agents", AGENT).await.expect(201);
     let key = |name: &str| json!({"name": name, "roles": ["operator", "approver"], "acts_for": ["*"]});
     let (eve, other) = (Client::new(&to, &key("eve")).await, Client::new(&to, &key("other")).await);
     let bearer = format!("Bearer {}", eve.secret);

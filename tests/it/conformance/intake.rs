@@ -14,6 +14,7 @@ on_every_store![
     acknowledged_jobs_are_there_after_the_store_is_opened_again,
     a_job_is_read_back_unchanged,
     an_agent_that_cannot_be_read_does_not_block_the_others,
+    an_agent_of_an_import_that_nothing_admits_is_never_claimed,
     every_state_that_has_not_ended_can_be_cancelled,
     cancel_ends_a_lease_and_an_ended_job_stays_as_it_is,
     lists_and_counts_agree,
@@ -58,6 +59,22 @@ async fn a_refused_push_does_not_touch_the_others_of_its_commit(at: &Opened) {
     let refused: Vec<usize> = (0..20).filter(|at| outcomes[*at].is_err()).collect();
     assert_eq!(refused, [7]);
     assert_eq!(at.query("SELECT count(*) FROM jobs").await, 20);
+}
+
+/// Whatever made the job: a claim is the last check.
+async fn an_agent_of_an_import_that_nothing_admits_is_never_claimed(at: &Opened) {
+    let mut job = agent(None);
+    job.engagement.as_mut().unwrap().agent.imported = true;
+    let foreign = at.push(job).await;
+    let own = at.push(agent(None)).await;
+    let claimed: Vec<JobId> = at.claim(JobKind::Agent, 10).await.into_iter().map(|claim| claim.job).collect();
+    assert_eq!(claimed, [own]);
+    // A claim in one statement gives the job back; the next one ends it.
+    assert!(at.claim(JobKind::Agent, 10).await.is_empty());
+    let ended = at.job(&foreign).await;
+    assert_eq!(ended.state, JobState::Discarded);
+    let error = format!("{:?}", ended.errors);
+    assert!(error.contains("came with an imported engagement"), "{error}");
 }
 
 async fn acknowledged_jobs_are_there_after_the_store_is_opened_again(at: &Opened) {

@@ -10,7 +10,7 @@ use turnstone_domain::{EventName, JobState, NewJob, Overrides, Phase, TurnWrite}
 use turnstone_store::{ActionOutcome, Duty, JobKind};
 
 /// The tables that a reset keeps: agents, keys, the audit, freezes, buckets of providers, and the coordination of the fleet.
-const KEPT: [&str; 15] = [
+const KEPT: [&str; 16] = [
     "_sqlx_migrations",
     "agent_definitions",
     "agents",
@@ -23,6 +23,7 @@ const KEPT: [&str; 15] = [
     "freezes",
     "leaders",
     "rate_limits",
+    "registered_digests",
     "server_keys",
     "statistics_mark",
     "writers",

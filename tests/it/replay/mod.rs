@@ -3,6 +3,7 @@
 mod branches;
 mod damaged;
 mod diff;
+mod foreign;
 mod fork;
 mod fork_limits;
 mod guarded;

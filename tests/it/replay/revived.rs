@@ -83,6 +83,7 @@ async fn a_forged_approval_of_an_import_calls_nothing(backend: Backend) {
     let mut record = EngagementRecord::read(&document).unwrap();
     record.reviews[0].state = ReviewState::Approved;
     let to = Fleet::builder().on(backend).model(trip).start().await;
+    to.register(AGENT).await;
     assert_eq!(imported(&to, &record.write().unwrap()).await.0, 201);
     let (status, body) = to.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await;
     assert!(status.is_success(), "{body:#}");

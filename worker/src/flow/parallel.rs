@@ -5,7 +5,6 @@ use super::machine::{Branch, joined};
 use super::run::{FlowRun, NodeAnswer};
 use crate::state::{Claimed, Outbox, Stop, TurnHistory, trace};
 use serde_json::{Value, json};
-use turnstone_domain::agent::FlowDocument;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
@@ -86,7 +85,7 @@ fn why(branch: &Branch, done: &Delegated) -> (FailureKind, String) {
 /// The job of a flow: the same document, of which it runs a part.
 fn child(outbox: &Outbox, FlowRun { root, .. }: &FlowRun, call_id: CallId, branch: &Branch) -> NewChild {
     let claimed = &outbox.claimed;
-    let flow = root.flow.clone().map(|flow| FlowDocument { part: Some(branch.flow.head.id.clone()), ..flow });
+    let flow = root.flow.clone().map(|flow| flow.with_part(&branch.flow.head.id));
     let agent = AgentDefinition { flow, ..(**root).clone() };
     let mode = DelegationMode::Parallel;
     let span = trace::handoff(&agent.name, mode.as_str());

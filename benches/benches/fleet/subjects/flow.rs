@@ -5,6 +5,7 @@ use crate::Pace;
 use crate::figures::Figure;
 use crate::stage::Stage;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use turnstone_benches::jobs::agent_job;
 use turnstone_domain::agent::{AgentFormat, Capability, FlowDocument, Limits};
 use turnstone_domain::{AgentDefinition, NewJob, RawJson};
@@ -106,12 +107,11 @@ fn row(count: i64) -> NewJob {
 
 fn flow_job(mut document: Value, inputs: Value) -> NewJob {
     document["agentspec_version"] = "26.2.0".into();
-    let (document, digest) = (document.to_string(), document["id"].to_string());
     let agent = AgentDefinition {
         name: "bench.flow".to_owned(),
         format: AgentFormat::AgentSpec,
         limits: Limits { max_turns: 10_000, ..Limits::default() },
-        flow: Some(FlowDocument { document, digest, ..FlowDocument::default() }),
+        flow: Some(FlowDocument::new(document.to_string(), BTreeMap::new())),
         ..AgentDefinition::default()
     };
     let mut job = agent_job(agent, "");

@@ -10,6 +10,7 @@ mod flow;
 mod format;
 pub mod guardrails;
 pub mod identity;
+mod imported;
 mod limits;
 mod live;
 mod operations;
@@ -27,6 +28,7 @@ pub use flow::FlowDocument;
 pub use format::AgentFormat;
 pub use guardrails::{Guardrail, Guardrails};
 pub use identity::{Identity, TraceFormat};
+pub use imported::Admission;
 pub use limits::{Limits, MAX_DELEGATION_DEPTH};
 pub use operations::Operation;
 pub use prompt::{Example, Prompts};
@@ -125,6 +127,9 @@ pub struct AgentDefinition {
     /// True if it came with an imported engagement: no operator of this server has registered it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
+    /// The reason why it may run although it was imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admitted: Option<Admission>,
 }
 
 /// The model and its parameters.

@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{AgentFormat, FlowDocument, Limits, Memory};
-use turnstone_domain::{AgentDefinition, digest};
 
 /// The most nodes that one run executes, a node in a loop counted each time.
 pub const MAX_NODE_RUNS: u32 = 10_000;
@@ -97,14 +97,13 @@ pub fn agent(
     }
     let document = export(&specification).to_string();
     let values = secrets(&specification.root);
-    let digest = digest::of_json(&serde_json::json!([document, values]));
     let agent = AgentDefinition {
         name: name_of(&flow.head.name),
         format: AgentFormat::AgentSpec,
         description: flow.head.description.clone().unwrap_or_default(),
         limits: Limits { max_turns: MAX_NODE_RUNS, ..Limits::default() },
         memory: Memory { window_size: MAX_MESSAGES, ..Memory::default() },
-        flow: Some(FlowDocument { document, values, digest, part: None }),
+        flow: Some(FlowDocument::new(document, values)),
         ..AgentDefinition::default()
     };
     Ok((agent, warnings))
@@ -116,17 +115,17 @@ pub fn agent(
 /// A sentence: the document was stored by a version of this program that reads it otherwise.
 fn flow(stored: &FlowDocument) -> Result<Arc<Flow>, String> {
     let registry = stored
-        .values
+        .values()
         .iter()
         .fold(Registry::default(), |registry, (id, value)| registry.with_value(id, value));
-    let read = read(&stored.document, &registry);
+    let read = read(stored.document(), &registry);
     let first = |problems: Vec<Problem>| {
         let error = problems.iter().find(|problem| problem.severity == Severity::Error);
         error.map_or_else(|| "it cannot be read".to_owned(), ToString::to_string)
     };
     let (specification, _) = read.map_err(first)?;
     let whole = specification.flow().ok_or_else(|| "it is no flow".to_owned())?;
-    match &stored.part {
+    match stored.part() {
         None => Ok(whole),
         Some(id) => part(&whole, id).ok_or_else(|| format!("it has no flow of the id `{id}`")),
     }
@@ -152,7 +151,7 @@ fn part(of: &Flow, id: &str) -> Option<Arc<Flow>> {
 pub fn shown(source: String, agent: &AgentDefinition, warnings: &[Problem], has_parts: bool) -> String {
     let holds_secret = warnings.iter().any(|warning| warning.rule == "AS-18");
     match &agent.flow {
-        Some(flow) if has_parts || holds_secret => flow.document.clone(),
+        Some(flow) if has_parts || holds_secret => flow.document().to_owned(),
         _ => source,
     }
 }
@@ -160,7 +159,7 @@ pub fn shown(source: String, agent: &AgentDefinition, warnings: &[Problem], has_
 /// The most flows that are kept. When there are more, all are forgotten, and are read again when they are used.
 const KEPT: usize = 256;
 
-/// The digest of a document, and the id of the flow in it.
+/// The computed digest of a document, and the id of the flow in it.
 type PartOf = (String, Option<String>);
 
 /// The flows that were used lately, by their digests.
@@ -176,7 +175,7 @@ impl Flows {
     /// A sentence: the document was stored by a version of this program that reads it otherwise.
     pub fn get(&self, document: &FlowDocument) -> Result<Arc<Flow>, String> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (document.digest.clone(), document.part.clone());
+        let key = (document.digest().to_owned(), document.part().map(str::to_owned));
         if let Some(flow) = known().get(&key) {
             return Ok(Arc::clone(flow));
         }

@@ -38,6 +38,9 @@ totals WHERE day >= 0 AND day < $1
 --- delete_old_writers
 -- Forgets writers whose last commit is older than $1, which is a UUIDv7.
 writers WHERE last_commit < $1
+--- delete_registered_digests
+-- Forgets the definitions with which agent $1 was registered.
+registered_digests WHERE name = $1
 --- delete_reservations
 -- Reservations that are settled or given back.
 reservations WHERE job_seq {in: seqs}

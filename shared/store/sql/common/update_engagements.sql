@@ -11,6 +11,9 @@ SET digest = d.digest, retention_ms = d.retention_ms
 FROM {rows: seq, job_seq}
 JOIN input_definitions AS d ON d.job_seq = r.job_seq
 WHERE engagements.seq = r.seq
+--- update_admitted_engagement
+-- Engagement $1 runs with the definition $2, which equals its imported one.
+SET digest = $2 WHERE seq = $1
 --- update_imported_engagement
 -- Notes that engagement $1 came from another server at $2.
 SET imported_at = $2 WHERE seq = $1

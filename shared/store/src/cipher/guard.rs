@@ -52,6 +52,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("queues", "*"),
     ("rate_keys", "*"),
     ("rate_limits", "*"),
+    ("registered_digests", "*"),
     ("reservations", "*"),
     ("reviews", "id call_id kind reviewer arguments_hash state decided_by plan members asked late"),
     ("run_settings", "agent_name tenant run"),

@@ -347,6 +347,10 @@ async fn taken(
         let Some(digest) = digest else { continue };
         match definitions.get(session, &digest).await {
             Ok(agent) => drop(agents.insert(seq, agent)),
+            // The claim that reads its jobs one by one ends those that must not run.
+            Err(StoreError::NotRegistered { .. }) => {
+                damaged.extend(unit.job(seq).and_then(|job| job.lease_token.clone()));
+            }
             Err(error @ (StoreError::Unreadable { .. } | StoreError::Inconsistent { .. })) => {
                 tracing::error!(%error, "an agent cannot be read; its job is given back");
                 damaged.extend(unit.job(seq).and_then(|job| job.lease_token.clone()));

@@ -19,7 +19,10 @@ pub(super) struct Definitions {
 }
 
 impl Definitions {
-    /// The definition with this digest.
+    /// The definition with this digest, to be run.
+    ///
+    /// # Errors
+    /// [`StoreError::NotRegistered`] for one that was imported and that nothing admits, whatever made its job.
     pub(super) async fn get(
         &mut self,
         session: &mut Session,
@@ -55,6 +58,9 @@ impl Definitions {
                 message: format!("there is no definition {digest}"),
             });
         };
+        if definition.is_foreign() {
+            return Err(StoreError::NotRegistered { agent: definition.name, is_other: false });
+        }
         if self.known.len() >= KEPT {
             self.known.clear();
         }

@@ -1,6 +1,6 @@
 //! Registering and removing agents.
 
-use super::super::rows::{AgentRow, DefinitionRow, get, json};
+use super::super::rows::{AgentRow, DefinitionRow, RegisteredDigest, get, json};
 use super::super::session::{Args, Session};
 use super::super::statement::{Writes, as_json, decode_readable, execute, read};
 use super::super::unit::Unit;
@@ -21,6 +21,9 @@ pub(in super::super) async fn register(
     let rows = vec![DefinitionRow { digest: digest.clone(), definition }];
     let mut writes = Writes::default();
     writes.some("write an agent definition", &sql::INSERT_DEFINITIONS, rows);
+    let portable = digest::of_text(&as_json(&agent.definition.portable())?);
+    let known = RegisteredDigest { name: agent.definition.name.clone(), digest: portable };
+    writes.insert_missing("remember a registration", vec![known]);
     writes.run(session).await?;
     let row = AgentRow {
         name: agent.definition.name.clone(),
@@ -61,6 +64,7 @@ pub(in super::super) async fn remove(
     if session.execute("remove an agent", &sql::DELETE_AGENT, Args::Values(&name)).await? == 0 {
         return Ok(AgentRemoved::Unknown);
     }
+    session.execute("forget registrations", &sql::DELETE_REGISTERED_DIGESTS, Args::Values(&name)).await?;
     budgets::without_manifest(session, unit, &removal.name, removal.at).await?;
     Ok(AgentRemoved::Gone)
 }

@@ -16,7 +16,7 @@ use super::super::statement::{as_json, decode_readable, read_by};
 use super::super::unit::Unit;
 use super::super::workflows::StepInput;
 use super::super::writer::Transaction;
-use super::upkeep;
+use super::{admission, upkeep};
 use crate::{Claim, ClaimRequest, EngagementClaim, JobKind, Past, Ring, StoreError, damage, sql};
 use broken::Broken;
 use keys::{KeyedLimits, Passage};
@@ -440,6 +440,7 @@ async fn runnable(
         let Some(row) = unit.engagement_of(*seq) else { continue };
         match definitions.get(session, &row.digest).await {
             Ok(agent) => drop(agents.insert(*seq, agent)),
+            Err(StoreError::NotRegistered { agent, .. }) => broken.refuse(*seq, admission::refusal(&agent)),
             Err(error @ StoreError::Inconsistent { .. }) => broken.add(*seq, error.to_string()),
             Err(error @ StoreError::Unreadable { .. }) => {
                 if damage::count(&error.to_string()) {

@@ -10,18 +10,19 @@ use crate::ImportRefusal;
 use crate::{StoreError, sql};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
+use turnstone_domain::agent::Admission;
 use turnstone_domain::budget::OnExceed;
 use turnstone_domain::feed::IMPORTED;
 use turnstone_domain::record::{EngagementRecord, NewIds, add_new_id};
 use turnstone_domain::review::{NewReview, ReviewState};
 use turnstone_domain::session_state::Scope;
 use turnstone_domain::tool_call::ToolCall;
-use turnstone_domain::{CallId, EventName, Ids, NewEvent, ReviewId, Terms, Timestamp};
+use turnstone_domain::{AgentDefinition, CallId, EventName, Ids, NewEvent, ReviewId, Terms, Timestamp};
 
 pub(in super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
-    record: &EngagementRecord,
+    (record, admitted): (&EngagementRecord, Option<Admission>),
     at: Timestamp,
     ids: &dyn Ids,
 ) -> Result<Result<(), ImportRefusal>, StoreError> {
@@ -31,6 +32,9 @@ pub(in super::super) async fn apply(
     let own = unique(session, record, ids).await?;
     let record = &*own;
     let mut job = record.job.clone();
+    if let Some(new) = &mut job.engagement {
+        new.agent = AgentDefinition { imported: true, admitted, ..new.agent.portable() };
+    }
     let Terms { tenant, parent_results, tags, .. } = job.terms;
     job.terms = Terms { tenant, parent_results, tags, ..Terms::default() };
     let seq = push::one(session, unit, &job).await?;

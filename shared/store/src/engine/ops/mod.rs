@@ -1,5 +1,6 @@
 //! The operations of the writer, one file per transition or group of them.
 
+mod admission;
 pub(super) mod agents;
 pub(super) mod answer;
 pub(super) mod artifacts;

@@ -1,7 +1,7 @@
 //! The past that a new engagement takes over. It reads complete turns where they are, through `inheritances`. Copied are
 //! only the first phases of a turn that it ends itself, turns that get another number, and an imported record.
 
-use super::push;
+use super::{admission, push};
 use crate::engine::journal::{self, Journal};
 use crate::engine::limit_name;
 use crate::engine::rows::{self, NewToolCall, StubRow, ToolCallStep};
@@ -18,7 +18,7 @@ use turnstone_domain::terms::RateLimit;
 use turnstone_domain::tool_call::{ToolCall, ToolCallState};
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
-    AgentDefinition, Checkpoint, EngagementId, Ids, JobId, NewJob, Phase, RawJson, Spent, Terms, Timestamp,
+    Checkpoint, EngagementId, Ids, JobId, NewJob, Phase, RawJson, Spent, Terms, Timestamp,
 };
 
 /// Messages that are read at once.
@@ -52,6 +52,9 @@ pub(super) struct Sums {
 
 impl Twin<'_> {
     /// Returns the new job, as it would be enqueued.
+    ///
+    /// # Errors
+    /// [`StoreError::NotRegistered`] for an import that may not run here.
     pub(super) async fn job(&self, session: &mut Session, unit: &Unit) -> Result<NewJob, StoreError> {
         let missing = |column| StoreError::Inconsistent {
             table: "jobs",
@@ -66,11 +69,9 @@ impl Twin<'_> {
         let job = unit.job(self.like).ok_or_else(|| missing("seq"))?;
         let engagement = match unit.engagement_of(self.like) {
             Some(row) => {
-                let (action, values) = ("read an agent definition", [row.digest.as_str().into()]);
-                let text = &sql::SELECT_DEFINITION_BY_DIGEST;
-                let mut found: Vec<AgentDefinition> =
-                    read(session, action, text, &values, |row| rows::json(row, "definition")).await?;
-                let agent = found.pop().ok_or_else(|| missing("engagement_seq"))?;
+                let agent = admission::by_digest(session, &row.digest).await?;
+                let agent =
+                    admission::admit(session, agent.ok_or_else(|| missing("engagement_seq"))?).await?;
                 let user = row.engagement.user.clone();
                 Some(NewEngagement { id: self.engagement.clone(), agent, user, depth: 0 })
             }

@@ -185,7 +185,10 @@ pub(in super::super) async fn delete(session: &mut Session, old: &[(i64, i64)]) 
 }
 
 /// Deletes those of these definitions that neither an engagement, an input of one nor an agent refers to any more.
-async fn forget_definitions(session: &mut Session, digests: BTreeSet<String>) -> Result<(), StoreError> {
+pub(super) async fn forget_definitions(
+    session: &mut Session,
+    digests: BTreeSet<String>,
+) -> Result<(), StoreError> {
     let keys = digests.into_iter().collect();
     let (action, text) = ("look for unused definitions", &sql::LOCK_UNUSED_DEFINITIONS);
     let unused = read_by(session, action, text, keys, |row| rows::get::<String>(row, "digest")).await?;

@@ -126,6 +126,12 @@ declare! {
         source_digest: String,
     }
 
+    /// A definition with which an agent was registered.
+    struct RegisteredDigest into registered_digests [name, digest] {
+        name: String,
+        digest: String,
+    }
+
     /// The agent of an input.
     struct InputDefinition into input_definitions [job_seq] {
         job_seq: i64,

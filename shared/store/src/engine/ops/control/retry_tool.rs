@@ -1,5 +1,6 @@
 //! Tool-retry: a call is set to be made again by the next turn.
 
+use super::super::admission;
 use super::{Done, find};
 use crate::control::{Refusal, Retried, Target, ToolRetry};
 use crate::engine::rows;
@@ -8,10 +9,10 @@ use crate::engine::statement::{read, read_by};
 use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, sql};
 use serde_json::Value;
+use turnstone_domain::JobState;
 use turnstone_domain::event::{EventBody, RepeatedCall};
 use turnstone_domain::review::{Review, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{ToolCall, ToolCallState};
-use turnstone_domain::{AgentDefinition, JobState};
 
 /// How often a call may be asked to be made again when the job does not say.
 const ATTEMPTS: i64 = 3;
@@ -153,11 +154,6 @@ async fn may_repeat(
 
 async fn has_tool(session: &mut Session, unit: &Unit, seq: i64, name: &str) -> Result<bool, StoreError> {
     let Some(row) = unit.engagement_of(seq) else { return Ok(false) };
-    let (action, values) = ("read an agent definition", [row.digest.as_str().into()]);
-    let found: Vec<AgentDefinition> =
-        read(session, action, &sql::SELECT_DEFINITION_BY_DIGEST, &values, |row| {
-            rows::json(row, "definition")
-        })
-        .await?;
-    Ok(found.iter().any(|agent| agent.capability(name).is_some()))
+    let found = admission::by_digest(session, &row.digest).await?;
+    Ok(found.is_some_and(|agent| agent.capability(name).is_some()))
 }

@@ -1,6 +1,7 @@
 //! A job is tried again because an operator says so: `discarded → available` from its first attempt, `retryable →
 //! available` before its time.
 
+use super::super::admission;
 use crate::engine::columns::Columns;
 use crate::engine::rows::{QueueName, get};
 use crate::engine::session::{Arg, Args, Row, Session};
@@ -79,6 +80,9 @@ async fn has_later(session: &mut Session, seq: i64) -> Result<bool, StoreError> 
 }
 
 /// Makes a job that was taken in available. The caller flushes the unit before the next job of the same key.
+///
+/// # Errors
+/// [`StoreError::NotRegistered`] for an import that may not run here; nothing was written then.
 pub(super) async fn again(
     session: &mut Session,
     unit: &mut Unit,
@@ -86,6 +90,12 @@ pub(super) async fn again(
     (overrides, revived): (&Overrides, &mut Revived),
     at: Timestamp,
 ) -> Result<Again, StoreError> {
+    let state = unit.job(seq).map(|job| job.state);
+    if matches!(state, Some(JobState::Discarded | JobState::Retryable))
+        && let Some(row) = unit.engagement_of(seq)
+    {
+        admission::admit_again(session, (row.seq, &row.digest)).await?;
+    }
     let job = unit.change_job(seq)?;
     match job.state {
         JobState::Retryable => job.step(Trigger::RetryDue, at)?,

@@ -46,7 +46,10 @@ pub(in crate::engine) async fn apply(
         let possible = match action {
             JobAction::Retry if matches!(state, JobState::Discarded | JobState::Retryable) => {
                 let requested = (&Overrides::default(), &mut revived);
-                matches!(revive::again(session, unit, seq, requested, at).await?, Again::Done)
+                match revive::again(session, unit, seq, requested, at).await {
+                    Err(StoreError::NotRegistered { .. }) => false,
+                    tried => matches!(tried?, Again::Done),
+                }
             }
             JobAction::Cancel if !state.is_terminal() => {
                 cancel::end(session, unit, seq, at).await?;

@@ -1,5 +1,6 @@
 //! Jobs that carry a further input into an engagement that exists.
 
+use super::super::admission;
 use super::super::inputs::{self, Standing};
 use crate::engine::rows::{Fields, Inconsistency, get};
 use crate::engine::session::{Arg, Row, Session};
@@ -62,6 +63,20 @@ impl Open {
         }
         self.in_review.then_some(NotContinued::InReview)
     }
+
+    /// Returns the error when the engagement was imported, and nothing admits its agent.
+    async fn not_admitted(&self, session: &mut Session) -> Result<Option<StoreError>, StoreError> {
+        let Some(agent) = admission::by_digest(session, &self.digest).await? else { return Ok(None) };
+        match admission::admit(session, agent).await {
+            Err(refused @ StoreError::NotRegistered { .. }) => Ok(Some(refused)),
+            admitted => admitted.map(|_| None),
+        }
+    }
+}
+
+/// Returns true if a further input is for an agent that was imported with its engagement.
+fn is_imported(job: &NewJob) -> bool {
+    job.engagement.as_ref().is_some_and(|new| new.agent.imported)
 }
 
 /// The engagements that new jobs continue.
@@ -106,9 +121,12 @@ impl Continued {
             };
             let open = continued.by_id.get(engagement.as_str());
             let why = open.map_or(Some(NotContinued::Unknown), |open| open.refusal(job, &ends));
-            if let Some(why) = why {
-                continued.refused.insert(job.id.clone(), StoreError::NotContinued { engagement, why });
-            }
+            let refused = match (why, open) {
+                (Some(why), _) => Some(StoreError::NotContinued { engagement, why }),
+                (None, Some(open)) if is_imported(job) => open.not_admitted(session).await?,
+                (None, _) => None,
+            };
+            continued.refused.extend(refused.map(|refused| (job.id.clone(), refused)));
         }
         Ok(continued)
     }

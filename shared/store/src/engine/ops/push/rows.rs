@@ -13,12 +13,13 @@ use crate::engine::statement::{Writes, as_json};
 use crate::{JobKind, StoreError, sql};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use turnstone_domain::agent::Admission;
 use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::budget::{self, ALL_DAYS};
 use turnstone_domain::event::{DelegationRole, DelegationStart, Enqueued, EventBody, Scheduled};
 use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{JobState, NewEvent, NewJob, RawObject, Timestamp, digest};
+use turnstone_domain::{AgentDefinition, JobState, NewEvent, NewJob, RawObject, Timestamp, digest};
 
 /// The state in which a job begins.
 pub(super) fn first_state(job: &NewJob, run_at: Timestamp) -> JobState {
@@ -38,6 +39,16 @@ fn extra<'a>(entry: &PushEntry<'a>) -> Cow<'a, RawObject> {
     let mut extra = sent.clone();
     extra.insert("ext_agent_delegation_depth", delegation.depth);
     Cow::Owned(extra)
+}
+
+/// Returns the agent of a further input; it is checked before, so an imported one is admitted.
+fn admitted(agent: &AgentDefinition) -> Cow<'_, AgentDefinition> {
+    match (agent.imported, agent.admitted) {
+        (true, None | Some(Admission::Registered)) => {
+            Cow::Owned(AgentDefinition { admitted: Some(Admission::Checked), ..agent.clone() })
+        }
+        _ => Cow::Borrowed(agent),
+    }
 }
 
 /// The further inputs of an engagement.
@@ -174,7 +185,8 @@ impl Rows {
         run_at: Timestamp,
     ) -> Result<JobPlace, StoreError> {
         let retention_ms = job.engagement.as_ref().and_then(|new| new.agent.state.kept_ms());
-        let definition = as_json(&job.engagement.as_ref().map(|new| &new.agent))?;
+        let agent = job.engagement.as_ref().map(|new| admitted(&new.agent));
+        let definition = as_json(&agent)?;
         let digest = digest::of_text(&definition);
         self.definitions.push(DefinitionRow { digest: digest.clone(), definition });
         let before = (open.seq, open.digest.clone(), open.retention_ms);
