@@ -1,7 +1,8 @@
 """Lets a driver of Agent Spec cases run them on Turnstone. Python's standard library alone.
 
 The driver calls setup(env) with the addresses of its model and tool servers, load(ctx), start(handle, inputs, messages) and
-resume(handle, state, turn). The environment has TURNSTONE, the binary, and DATABASE_URL for PostgreSQL. With KILL_WAITING the
+resume(handle, state, turn). The environment has TURNSTONE, the binary, MCP_SERVER, the script of the MCP server that cases start,
+and DATABASE_URL for PostgreSQL. With KILL_WAITING the
 worker is killed with SIGKILL while a case waits, and another one continues it; on SQLite that is the whole server.
 """
 import atexit, json, os, shutil, socket, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
@@ -9,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TOOLS = ["add", "concat", "fail", "lookup", "sleep_ms", "minmax"]
 PATIENCE = 60
+PYTHON = os.environ.get("MCP_PYTHON", sys.executable)
 URL = ""
 kill_worker = None
 
@@ -60,8 +62,9 @@ def setup(env):
     threading.Thread(target=tools.serve_forever, daemon=True).start()
     place = tempfile.mkdtemp()
     with open(os.path.join(place, "turnstone.toml"), "w") as config:
-        python = json.dumps(os.environ.get("MCP_PYTHON", sys.executable))
-        config.write('[tool_policy]\nallowed_hosts = ["127.0.0.1"]\nallow_private = true\nallowed_commands = [%s]\n' % python)
+        config.write('[tool_policy]\nallowed_hosts = ["127.0.0.1"]\nallow_private = true\n')
+        config.write('[tool_policy.allowed_commands.python]\nprogram = %s\nargs = [%s, "stdio"]\n'
+                     % (json.dumps(PYTHON), json.dumps(os.environ["MCP_SERVER"])))
         for tool in TOOLS:
             config.write('[tools.%s]\ndescription = "A tool of the cases."\nurl = "http://127.0.0.1:%d/tools/%s"\nmethod = "POST"\n'
                          'idempotent = true\nallow_private = true\n' % (tool, tools.server_port, tool))
@@ -110,7 +113,8 @@ def setup(env):
 
 
 def load(ctx):
-    body = {"document": ctx["config_text"]}
+    # The cases write the path of Python as `command`, where a document has the name of a program.
+    body = {"document": ctx["config_text"].replace(json.dumps(PYTHON), '"python"')}
     if ctx.get("registry"):
         body["registry"] = ctx["registry"]
     if ctx.get("disaggregated_text"):

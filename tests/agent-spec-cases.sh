@@ -5,11 +5,12 @@
 #
 # CASES is a folder of cases, DRIVER a program that takes --cases, --adapter and --results, and serves the models and tools of
 # the cases. Neither is part of this repository. `TURNSTONE=path` uses a binary that is there already; STORES="sqlite postgres"
-# chooses; RESULTS=folder keeps the results. KILL_WAITING=1 kills the worker with SIGKILL each time a case waits.
+# chooses; RESULTS=folder keeps the results. KILL_WAITING=1 kills the worker with SIGKILL each time a case waits. Cases may start
+# MCP_SERVER, a script for MCP_PYTHON; without it, mcp_server.py beside the driver.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-usage() { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ $# -ge 2 ] || usage
 cases=$(realpath "$1") driver=$(realpath "$2")
 shift 2
@@ -21,6 +22,7 @@ if [ -z "${TURNSTONE:-}" ]; then
     TURNSTONE=$PWD/target/debug/turnstone
 fi
 export TURNSTONE
+export MCP_SERVER=${MCP_SERVER:-$(dirname "$driver")/mcp_server.py}
 place=$(mktemp -d)
 chmod 755 "$place"
 results=${RESULTS:-$place/results}

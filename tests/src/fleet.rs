@@ -35,6 +35,7 @@ use turnstone_domain::{Clock, JobState};
 use turnstone_ojs::attest::PublicKey;
 use turnstone_scheduler::{Scheduler, SchedulerOptions, WebhookSender, WebhookSenderOptions};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, Store};
+use turnstone_worker::tool::ToolPolicy;
 use turnstone_worker::{Deps, OwnAddresses, Worker};
 
 /// The longest time that a receiver of webhooks may take to answer. It is real time, also in a fleet with a manual clock.
@@ -108,6 +109,7 @@ pub struct FleetBuilder {
     trusted_keys: Vec<PublicKey>,
     caps: Caps,
     tool_rules: ToolRuleBook,
+    tool_policy: Option<ToolPolicy>,
     peers: Vec<Peer>,
 }
 
@@ -121,6 +123,13 @@ impl FleetBuilder {
     /// Sets the rules for the calls of tools, in the form of `[tool_rules]` of the configuration.
     pub fn tool_rules(mut self, rules: Value) -> Self {
         self.tool_rules = serde_json::from_value(rules).expect("rules for tools");
+        self
+    }
+
+    /// Sets what documents may use, in the form of `[tool_policy]` of the configuration: for registrations, and for workers
+    /// that are added later. Without it, registrations are not checked and workers reach 127.0.0.1.
+    pub fn tool_policy(mut self, policy: &Value) -> Self {
+        self.tool_policy = Some(serde_json::from_value(policy.clone()).expect("a policy"));
         self
     }
 
@@ -252,6 +261,10 @@ impl FleetBuilder {
         let address = listener.local_addr().expect("an address");
         let own = OwnAddresses::new(vec![address], &[]).expect("an address");
         let toolbox = worker::toolbox(&tools.url, Arc::clone(&time));
+        let reach = self
+            .tool_policy
+            .clone()
+            .map(|policy| toolbox.clone().with_policy(policy, &time).expect("a policy that works").reach());
         let api = Api {
             store: store.clone(),
             clock: Arc::clone(&time),
@@ -269,6 +282,7 @@ impl FleetBuilder {
                 separate_duties: self.reviews.duties(),
                 keyless_tools: toolbox.keyless(),
                 tool_rules: self.tool_rules.clone(),
+                reach,
                 keys: ConfiguredKeys::new(&[], &self.peers),
                 mcp_servers: self.mcp_servers,
                 ..ApiOptions::default()
@@ -289,6 +303,7 @@ impl FleetBuilder {
             reviews: self.reviews,
             drain_grace: self.drain_grace,
             tool_rules: self.tool_rules,
+            tool_policy: self.tool_policy,
             own,
             models,
             tools,
@@ -326,6 +341,8 @@ pub struct Fleet {
     reviews: ReviewRules,
     drain_grace: Duration,
     tool_rules: ToolRuleBook,
+    /// What documents may use, for workers that are added.
+    pub tool_policy: Option<ToolPolicy>,
     /// The addresses of its api, which its tools never call.
     pub own: OwnAddresses,
     /// The model server.
@@ -368,6 +385,7 @@ impl Fleet {
             trusted_keys: Vec::new(),
             caps: Caps::default(),
             tool_rules: ToolRuleBook::default(),
+            tool_policy: None,
             peers: Vec::new(),
         }
     }
@@ -385,6 +403,9 @@ impl Fleet {
             worker::deps(&id, store, Arc::clone(&self.time), &self.models.url, &self.tools.url, slots);
         deps.options.drain_grace = self.drain_grace;
         deps.toolbox = worker::toolbox_avoiding(self.own.clone(), &self.tools.url, Arc::clone(&self.time));
+        if let Some(policy) = self.tool_policy.clone() {
+            deps.toolbox = deps.toolbox.with_policy(policy, &self.time).expect("a policy of this worker");
+        }
         let mut deps = change(
             deps.with_breakers(Arc::clone(&self.store.breakers))
                 .with_freezes(self.store.freezes.clone())

@@ -6,6 +6,8 @@ use crate::config::{Config, EncryptionConfig, Loaded, ModelsConfig, shown};
 use crate::failure::Exit;
 use crate::output::{Format, table, text};
 use clap::Subcommand;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use turnstone_domain::{Clock, SystemClock};
@@ -112,8 +114,30 @@ pub fn problems(config: &Config) -> Vec<String> {
     if let Some(dir) = config.agents.dir.as_ref().filter(|dir| !dir.is_dir()) {
         problems.push(format!("`agents.dir`: {} is not a directory", dir.display()));
     }
+    problems.extend(programs(config));
     problems.extend(from_worker(config));
     problems
+}
+
+/// Checks that the programs and folders of `[tool_policy.allowed_commands]` exist on this machine.
+fn programs(config: &Config) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (name, allowed) in config.tool_policy.allowed_commands.iter() {
+        let section = format!("[tool_policy.allowed_commands.{name}]");
+        let program = &allowed.program;
+        // A relative path is reported by itself.
+        if program.is_absolute() && !is_executable(program) {
+            problems.push(format!("{section} program: {} is no executable file", program.display()));
+        }
+        if let Some(folder) = allowed.cwd.as_ref().filter(|folder| folder.is_absolute() && !folder.is_dir()) {
+            problems.push(format!("{section} cwd: {} is not a directory", folder.display()));
+        }
+    }
+    problems
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// Checks the addresses of the stores, without connecting to them.

@@ -69,7 +69,7 @@ pub struct Names<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reach {
     /// The programs that it may start as MCP servers.
-    pub commands: Vec<String>,
+    pub commands: agent_spec::AllowedCommands,
     /// True if it may name loopback and private addresses.
     pub private: bool,
 }

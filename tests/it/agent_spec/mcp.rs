@@ -11,7 +11,7 @@ const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/tools/mcp_server.p
 
 /// An agent with a toolbox of the test server.
 fn parrot(fleet: &Fleet, toolbox: Value) -> Value {
-    let transport = part("StdioTransport", "parrot", json!({"command": "python3", "args": [SERVER, "well"]}));
+    let transport = part("StdioTransport", "parrot", json!({"command": "parrot"}));
     let mut fields = json!({"client_transport": transport});
     fields.as_object_mut().unwrap().extend(toolbox.as_object().cloned().unwrap());
     let toolboxes = [part("MCPToolBox", "box", fields)];
@@ -22,17 +22,21 @@ fn parrot(fleet: &Fleet, toolbox: Value) -> Value {
     )
 }
 
+/// The test server as a program of documents.
+fn programs() -> Value {
+    json!({"parrot": {"program": super::programs::python(), "args": [SERVER, "well"]}})
+}
+
 /// A fleet whose worker starts these programs for documents.
-async fn fleet(commands: &[&str]) -> Fleet {
+async fn fleet(commands: &Value) -> Fleet {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("echo", json!({"text": "polly"})),
         _ => Reply::text("done"),
     };
     let mut fleet = Fleet::builder().workers(0).model(script).start().await;
-    let allowed_commands = commands.iter().map(|name| (*name).to_owned()).collect();
     let policy = ToolPolicy {
         allowed_hosts: vec!["127.0.0.1".to_owned()],
-        allowed_commands,
+        allowed_commands: serde_json::from_value(commands.clone()).unwrap(),
         allow_private: true,
         ..ToolPolicy::default()
     };
@@ -60,7 +64,7 @@ fn filter(name: &str, more: Value) -> Value {
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_toolbox_offers_what_passes_its_filter() {
-    let fleet = fleet(&["python3"]).await;
+    let fleet = fleet(&programs()).await;
     let tools = json!(["add", filter("echo", json!({"requires_confirmation": true}))]);
     let job = run(&fleet, parrot(&fleet, json!({"tool_filter": tools}))).await;
     let review = awaiting(&fleet, &job).await["review_id"].as_str().expect("a review").to_owned();
@@ -88,7 +92,7 @@ async fn a_filter_that_does_not_fit_its_server_fails_the_run() {
     for (tools, why) in
         [(json!(["sing"]), "no tool `sing`"), (json!([other]), "has no argument `words`"), (json!([]), "")]
     {
-        let fleet = fleet(&["python3"]).await;
+        let fleet = fleet(&programs()).await;
         let job = run(&fleet, parrot(&fleet, json!({"tool_filter": tools}))).await;
         match why {
             "" => assert!(fleet.models.calls()[0].request.get("tools").is_none(), "{job:#}"),
@@ -101,7 +105,7 @@ async fn a_filter_that_does_not_fit_its_server_fails_the_run() {
 /// AGS-36: without the operator's permission no program is started, and the error says what to add.
 #[tokio::test]
 async fn a_program_that_is_not_allowed_is_not_started() {
-    let fleet = fleet(&[]).await;
+    let fleet = fleet(&json!({})).await;
     let job = run(&fleet, parrot(&fleet, json!({}))).await;
     assert_eq!(job["state"], "discarded", "{job:#}");
     assert!(job["error"]["message"].to_string().contains("allowed_commands"), "{job:#}");

@@ -5,6 +5,7 @@ mod mcp;
 mod mcp_sse;
 mod mtls;
 mod nodes;
+mod programs;
 mod refused;
 mod remote;
 mod retries;

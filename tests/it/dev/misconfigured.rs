@@ -4,7 +4,7 @@ use crate::program::run;
 use std::path::Path;
 
 /// A wrong configuration, and the words of its refusal.
-const WRONG: [(&str, &str); 25] = [
+const WRONG: [(&str, &str); 28] = [
     ("[worker", "turnstone.toml"),
     ("[wroker]", "did you mean `worker`?"),
     ("[worker]\nslot = 3", "did you mean `slots`?"),
@@ -32,6 +32,9 @@ const WRONG: [(&str, &str); 25] = [
     ("[budgets.nonsense]\ntokens = 1", "nonsense"),
     ("[tools.x]\ndescription = 'd'\nurl = 'nowhere'", "tools.x"),
     ("[mcp.x]\nurl = 'nowhere'", "mcp.x"),
+    ("[tool_policy]\nallowed_commands = ['sh']", "[tool_policy.allowed_commands.sh] with `program"),
+    ("[tool_policy.allowed_commands.sh]\nprogram = 'sh'", "write an absolute path"),
+    ("[tool_policy.allowed_commands.sh]\nprogram = '/bin/sh'\nenv_names = ['A']", "unknown key `env_names`"),
     ("[remote.agents.x]\nprotocol = 'a2a'\nurl = 'nowhere'", "x"),
 ];
 

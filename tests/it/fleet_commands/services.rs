@@ -159,8 +159,7 @@ async fn the_api_checks_documents_against_the_tool_policy() {
     api.program.stop().await;
     let path = site.path().join("turnstone.toml");
     let settings = std::fs::read_to_string(&path).unwrap();
-    let policy =
-        "[tool_policy]\nallow_private = true\nallowed_hosts = ['127.0.0.1']\nallowed_commands = ['sh']\n";
+    let policy = "[tool_policy]\nallow_private = true\nallowed_hosts = ['127.0.0.1']\n[tool_policy.allowed_commands.sh]\nprogram = '/bin/sh'\n";
     std::fs::write(&path, format!("{settings}{policy}")).unwrap();
     let api = site.api().await;
     let (status, body) = outcome(&api.url, document("allowed", "http://127.0.0.1:9/v1", "sh")).await;

@@ -63,7 +63,10 @@ const RULES: &[(&str, &str)] = &[
     ("AS-57", "a transform has one threshold, and a collection for its cache"),
     ("AS-58", "the collections of a datastore hold objects"),
     ("AS-59", "a ServerTool is a tool of this server, when the document is to be run there"),
-    ("AS-60", "`[tool_policy]` allows the programs and private addresses of a document that is to be run"),
+    (
+        "AS-60",
+        "`[tool_policy]` allows the private addresses of a document that is to be run, and its programs with their arguments, variables and folders",
+    ),
     ("AS-61", "an input chooses the host of a request only within a `url_allow_list`"),
     ("OAS-03", "a name has at most 253 characters"),
     ("OAS-04", "a name has a-z, 0-9, `-` and `.` only"),
@@ -141,7 +144,7 @@ Every problem has line, column and one of these rules. The server returns the sa
 `422`, with all of them in `error.details.problems`, and nothing stored. An error refuses the document, a warning does
 not. Only a server knows its tools, agents and hosts, so `lint` leaves references to `turnstone agent apply`.
 `lint --reach` connects from this machine, with this configuration. It checks whether tools, MCP servers, providers and
-remote agents answer, and calls none of them.
+remote agents answer, and calls none of them. It also checks documents of Agent Spec for `AS-60`.
 
 | rule | what it asks for |
 |---|---|

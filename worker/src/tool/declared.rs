@@ -202,19 +202,14 @@ impl Declared {
     pub fn transport(&self, transport: &ClientTransport) -> Result<Arc<McpServer>, String> {
         let mut client = self.client.clone();
         let (config, parts) = match &transport.kind {
-            TransportKind::StdioTransport { command, args, env, cwd } => {
-                self.policy.admits_command(command)?;
-                if cwd.is_some() {
-                    return Err(format!(
-                        "the transport `{}` names a folder, which is not supported",
-                        transport.head.name
-                    ));
-                }
-                let command: Vec<String> = std::iter::once(command).chain(args).cloned().collect();
-                let parts = json!([command, env]);
-                let env =
-                    env.iter().map(|(name, value)| (name.clone(), HeaderText::of_document(name, value)));
-                (McpConfig { env: env.collect(), ..McpConfig::of_command(command) }, parts)
+            // The configuration may allow less than it did when the document was registered.
+            TransportKind::StdioTransport(asked) => {
+                let admitted = self.policy.allowed_commands.admit(asked).map_err(|refused| {
+                    let why: Vec<String> = refused.into_iter().map(|refusal| refusal.why).collect();
+                    format!("the transport `{}` {}", transport.head.name, why.join("; it "))
+                })?;
+                let parts = json!([admitted.program, admitted.args, admitted.env]);
+                (McpConfig::of_document(admitted), parts)
             }
             TransportKind::SSETransport(remote) | TransportKind::StreamableHTTPTransport(remote) => {
                 let plain = remote.headers.iter();

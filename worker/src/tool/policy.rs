@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Component, PathBuf};
+use turnstone_specs::agent_spec::AllowedCommands;
 use turnstone_telemetry::SecretRef;
 use url::Url;
 
@@ -23,8 +24,8 @@ pub struct ToolPolicy {
     pub allowed_hosts: Vec<String>,
     /// The secrets that a manifest may send there, by their names in `${NAME}`.
     pub secrets: BTreeMap<String, BoundSecret>,
-    /// The programs that an Agent Spec document may start as MCP servers (`StdioTransport`), as the document names them.
-    pub allowed_commands: Vec<String>,
+    /// The programs that an Agent Spec document may start as MCP servers (`StdioTransport`), by the names in documents.
+    pub allowed_commands: AllowedCommands,
     /// The files, and the folders with files, from which an Agent Spec document may name keys, certificates and
     /// credentials.
     pub allowed_files: Vec<PathBuf>,
@@ -53,19 +54,6 @@ impl ToolPolicy {
             return Err(format!("its manifest names the address {host} without TLS; write https"));
         }
         Ok(())
-    }
-
-    /// Checks that a document may start this program.
-    ///
-    /// # Errors
-    /// A sentence with the line to add to the configuration.
-    pub fn admits_command(&self, command: &str) -> Result<(), String> {
-        if self.allowed_commands.iter().any(|allowed| allowed == command) {
-            return Ok(());
-        }
-        Err(format!(
-            "its document starts the program {command}, which is not among `allowed_commands` of [tool_policy]"
-        ))
     }
 
     /// Returns the path of a file that a document names.

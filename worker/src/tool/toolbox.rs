@@ -147,6 +147,7 @@ impl Toolbox {
     /// # Errors
     /// A sentence with the reason why they cannot be used.
     pub fn with_policy(mut self, policy: ToolPolicy, clock: &Arc<dyn Clock>) -> Result<Self, String> {
+        policy.allowed_commands.check()?;
         self.declared = Some(Arc::new(Declared::new(policy, self.own.clone(), Arc::clone(clock))?));
         Ok(self)
     }

@@ -40,9 +40,11 @@ pub async fn run(args: &LintArgs, session: &Session) -> anyhow::Result<ExitCode>
         }
     }
     let registry = registry_of(&documents);
+    let allowed = reach.as_ref().map(Reach::allowed);
     for (name, source) in documents {
         if agent_spec::is_agent_spec(&source) {
-            let problems = agent_spec::lint(&source, &registry).unwrap_or_else(|problems| problems);
+            let problems =
+                agent_spec::lint(&source, &registry, allowed.as_ref()).unwrap_or_else(|problems| problems);
             found.extend(problems.into_iter().map(|problem| FoundProblem::of(&name, problem)));
             continue;
         }

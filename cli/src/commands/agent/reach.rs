@@ -76,6 +76,11 @@ impl Reach {
         trials.buffered(AT_ONCE).filter_map(futures::future::ready).collect().await
     }
 
+    /// Returns the programs and addresses that documents of Agent Spec may use with this configuration.
+    pub fn allowed(&self) -> turnstone_specs::Reach {
+        self.equipment.toolbox.reach()
+    }
+
     /// Ends the connections, and the processes of servers.
     pub async fn close(self) {
         self.equipment.toolbox.close().await;

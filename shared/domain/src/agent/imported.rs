@@ -39,8 +39,8 @@ impl AgentDefinition {
         serde_json::to_string(&self.portable()).map(|text| digest::of_text(&text))
     }
 
-    /// Returns true if it is `base`, or what the fields of a job and the place in a tree of delegates may make of it: the
-    /// model and the form of the answer are chosen, and everything else is narrowed.
+    /// Returns true if it is `base`, or what a job or a place among delegates may make of `base`. They choose the model and
+    /// the form of the answer, and narrow everything else.
     #[must_use]
     pub fn is_narrowed_from(&self, base: &Self) -> bool {
         let (own, mut base) = (self.portable(), base.portable());

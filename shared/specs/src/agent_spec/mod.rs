@@ -8,6 +8,7 @@ mod class;
 mod component;
 mod export;
 pub mod model;
+mod program;
 mod property;
 mod reader;
 mod registry;
@@ -20,6 +21,7 @@ mod version;
 
 pub use cast::misfit;
 pub use export::export;
+pub use program::{AdmittedProgram, AllowedCommand, AllowedCommands, ProgramRefusal};
 pub use property::{Property, placeholders};
 pub use registry::Registry;
 pub use runnable::{Flows, HAND_OVER, MAX_NODE_RUNS, SEND, SUBMIT, agent, shown};
@@ -27,6 +29,7 @@ pub use secret::Secret;
 pub use types::{ObjectType, Type};
 pub use version::Version;
 
+use crate::Reach;
 use crate::problem::{Problem, Problems};
 use crate::tree::{self, Node};
 use class::Family;
@@ -83,11 +86,12 @@ pub fn read(source: &str, registry: &Registry) -> Result<(Specification, Vec<Pro
     finish(read, problems)
 }
 
-/// Checks a document: a component, or the parts of a disaggregated one.
+/// Checks a document: a component, or the parts of a disaggregated one. With `reach`, it also checks that a component
+/// uses no other programs and private addresses (AS-60).
 ///
 /// # Errors
 /// Every problem found, in document order, when at least one of them is an error; otherwise the warnings are returned.
-pub fn lint(source: &str, registry: &Registry) -> Result<Vec<Problem>, Vec<Problem>> {
+pub fn lint(source: &str, registry: &Registry, reach: Option<&Reach>) -> Result<Vec<Problem>, Vec<Problem>> {
     let mut problems = Problems::default();
     let Some(root) = parse(source, &mut problems) else { return Err(problems.in_order()) };
     if registry::is_disaggregated(&root) {
@@ -95,6 +99,9 @@ pub fn lint(source: &str, registry: &Registry) -> Result<Vec<Problem>, Vec<Probl
         return finish(Some(()), problems).map(|(_, warnings)| warnings);
     }
     let read = whole(&root, registry, &mut problems);
+    if let (Some(read), Some(reach)) = (&read, reach) {
+        runnable::check_reached(&read.root, reach, &mut problems);
+    }
     finish(read, problems).map(|(_, warnings)| warnings)
 }
 

@@ -2,7 +2,8 @@
 
 use super::component::{Component, Held};
 use super::export::{export, secret_id};
-use super::model::{self, AgenticComponent, Flow, NodeKind};
+use super::model::{self, AgenticComponent, Flow, NodeKind, StdioProgram};
+use super::program::ProgramRefusal;
 use super::{Registry, Specification, read};
 use crate::problem::{Problem, Problems, Severity};
 use crate::{Names, Reach};
@@ -92,6 +93,9 @@ pub fn agent(
         return Err(problems.in_order());
     };
     check(&specification.root, names, &mut problems);
+    if let Some(reach) = names.and_then(|names| names.reach) {
+        check_reached(&specification.root, reach, &mut problems);
+    }
     if problems.any_error() {
         return Err(problems.in_order());
     }
@@ -224,9 +228,6 @@ fn check(root: &Arc<Component>, names: Option<&Names<'_>>, problems: &mut Proble
             );
         }
         check_members(component, problems);
-        if let Some(reach) = names.and_then(|names| names.reach) {
-            check_reach(component, reach, problems);
-        }
         if class == "RemoteTool" || class == "ApiNode" {
             check_origin(component, problems);
         }
@@ -272,6 +273,17 @@ fn check(root: &Arc<Component>, names: Option<&Names<'_>>, problems: &mut Proble
     }
 }
 
+/// Reports the programs and addresses of a document that the operator does not allow, each component once.
+pub fn check_reached(root: &Arc<Component>, reach: &Reach, problems: &mut Problems) {
+    let (mut waiting, mut seen) = (vec![root], HashSet::new());
+    while let Some(component) = waiting.pop() {
+        if seen.insert(component.id.as_str()) {
+            waiting.extend(component.children());
+            check_reach(component, reach, problems);
+        }
+    }
+}
+
 /// The fields with addresses.
 const ADDRESSES: [&str; 3] = ["url", "agent_url", "service_endpoint"];
 
@@ -280,13 +292,9 @@ fn check_reach(component: &Component, reach: &Reach, problems: &mut Problems) {
     let refused =
         |field: &str, what: String| (component.place(field), format!("{} {what}", component.shown()));
     if component.class.name == "StdioTransport" {
-        let command = component.text("command");
-        if !reach.commands.contains(&command) {
-            let command = crate::shape::shortened(&command);
-            let what = format!(
-                "starts the program `{command}`, which is not among `allowed_commands` of [tool_policy]"
-            );
-            let (at, message) = refused("command", what);
+        let admitted = reach.commands.admit(&StdioProgram::of(component));
+        for ProgramRefusal { field, why } in admitted.err().unwrap_or_default() {
+            let (at, message) = refused(field, why);
             problems.error(at, "AS-60", message);
         }
     }

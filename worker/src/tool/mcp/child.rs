@@ -65,10 +65,13 @@ impl Process {
         let mut command = Command::new(program);
         command.args(arguments).env_clear().process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for name in INHERITED {
+        for name in INHERITED.iter().filter(|_| !config.of_document) {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }
+        }
+        if let Some(folder) = &config.cwd {
+            command.current_dir(folder);
         }
         for (name, value) in &config.env {
             let value = match value {

@@ -4,7 +4,9 @@ use crate::tool::address_guard::{check_form, check_url};
 use crate::tool::header::{HeaderText, check_headers, names_a_secret};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
+use turnstone_specs::agent_spec::AdmittedProgram;
 use url::Url;
 
 /// An MCP server: a command that communicates over its standard input and output, or a URL (streamable HTTP).
@@ -30,6 +32,12 @@ pub struct McpConfig {
     /// `LANG`, `LC_ALL`, `TMPDIR` and `TZ`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, HeaderText>,
+    /// True for the program of a document. It inherits no variable of the worker.
+    #[serde(skip)]
+    pub of_document: bool,
+    /// The folder in which the program of a document starts; the worker's own folder without it.
+    #[serde(skip)]
+    pub cwd: Option<PathBuf>,
     /// The address of the server, instead of `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -81,6 +89,9 @@ impl Default for Pin {
     }
 }
 
+/// The `PATH` of programs that documents start.
+const PATH_OF_DOCUMENTS: &str = "/usr/local/bin:/usr/bin:/bin";
+
 fn default_timeout_ms() -> u64 {
     30_000
 }
@@ -100,6 +111,8 @@ impl McpConfig {
         Self {
             command: Vec::new(),
             env: BTreeMap::new(),
+            of_document: false,
+            cwd: None,
             url: Some(url),
             sse: false,
             headers: BTreeMap::new(),
@@ -113,10 +126,22 @@ impl McpConfig {
         }
     }
 
-    /// Returns a server behind a command, with the defaults.
+    /// Returns a server behind a program that a document starts, with the defaults. Its `PATH` is [`PATH_OF_DOCUMENTS`],
+    /// unless the configuration lets the document set another.
     #[must_use]
-    pub fn of_command(command: Vec<String>) -> Self {
-        Self { command, url: None, ..Self::of_url(String::new(), false) }
+    pub fn of_document(admitted: AdmittedProgram) -> Self {
+        let AdmittedProgram { program, args, env, cwd } = admitted;
+        let of_document =
+            env.into_iter().map(|(name, value)| (name.clone(), HeaderText::of_document(&name, &value)));
+        let path = ("PATH".to_owned(), HeaderText::Literal(PATH_OF_DOCUMENTS.to_owned()));
+        Self {
+            command: std::iter::once(program.display().to_string()).chain(args).collect(),
+            env: std::iter::once(path).chain(of_document).collect(),
+            of_document: true,
+            cwd,
+            url: None,
+            ..Self::of_url(String::new(), false)
+        }
     }
 
     /// Checks the rules that the types do not express.

@@ -27,7 +27,7 @@ pub use team::{Handoff, ManagerWorkers, Swarm};
 pub use tool::{Request, Tool, ToolKind};
 pub use toolbox::{MCPToolBox, MCPToolSpec, ToolFilter};
 pub use transform::{MessageTransform, Summary, TransformKind};
-pub use transport::{ClientTransport, MutualTls, OAuthConfig, RemoteTransport, TransportKind};
+pub use transport::{ClientTransport, MutualTls, OAuthConfig, RemoteTransport, StdioProgram, TransportKind};
 
 pub(super) use build::Builder;
 

@@ -23,20 +23,36 @@ pub struct ClientTransport {
 #[derive(Clone, Debug)]
 pub enum TransportKind {
     /// A process that is started.
-    StdioTransport {
-        /// The program.
-        command: String,
-        /// Its arguments.
-        args: Vec<String>,
-        /// Its environment.
-        env: BTreeMap<String, String>,
-        /// Its folder.
-        cwd: Option<String>,
-    },
+    StdioTransport(StdioProgram),
     /// HTTP with server-sent events.
     SSETransport(Box<RemoteTransport>),
     /// Streamable HTTP.
     StreamableHTTPTransport(Box<RemoteTransport>),
+}
+
+/// A program as a document asks for it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StdioProgram {
+    /// Its name in the configuration.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its environment.
+    pub env: BTreeMap<String, String>,
+    /// Its folder.
+    pub cwd: Option<String>,
+}
+
+impl StdioProgram {
+    /// Reads a `StdioTransport`.
+    pub(in crate::agent_spec) fn of(read: &Read) -> Self {
+        Self {
+            command: read.text("command"),
+            args: build::list(&read.value("args")),
+            env: build::texts(&read.value("env")),
+            cwd: read.optional_text("cwd"),
+        }
+    }
 }
 
 /// A server behind HTTP.
@@ -106,12 +122,7 @@ impl Builder {
             return Some(known.clone());
         }
         let kind = match read.class.name {
-            "StdioTransport" => TransportKind::StdioTransport {
-                command: read.text("command"),
-                args: build::list(&read.value("args")),
-                env: build::texts(&read.value("env")),
-                cwd: read.optional_text("cwd"),
-            },
+            "StdioTransport" => TransportKind::StdioTransport(StdioProgram::of(read)),
             "SSETransport" | "SSEmTLSTransport" => TransportKind::SSETransport(Box::new(remote(read))),
             _ => TransportKind::StreamableHTTPTransport(Box::new(remote(read))),
         };

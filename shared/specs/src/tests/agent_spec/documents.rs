@@ -162,7 +162,7 @@ fn a_disaggregated_document_is_a_registry_of_others() {
     assert_eq!(errors(&more), ["AS-16@4:1"]);
     assert!(Registry::default().with_document(&more).is_err());
     let text = Registry::default().with_value("l", &json!("no model"));
-    assert_eq!(problem_names(lint(&main, &text), Severity::Error), ["AS-15@0:0"]);
+    assert_eq!(problem_names(lint(&main, &text, None), Severity::Error), ["AS-15@0:0"]);
 }
 
 /// AGS-04, AS-18: a secret may be a reference that is open, one that is known, or a value; it is never shown.
@@ -196,6 +196,6 @@ fn a_secret_is_never_shown() {
     assert_eq!(warnings(&inlined), ["AS-18@4:111"]);
     assert_eq!(key(&inlined, &Registry::default()), (None, Some(json!(secret))));
     let wrong = Registry::default().with_value("l.api_key", &json!(["sk-very-secret"]));
-    let problems = lint(&open, &wrong).unwrap_err();
+    let problems = lint(&open, &wrong, None).unwrap_err();
     assert!(problems[0].rule == "AS-06" && !problems[0].message.contains(secret), "{problems:?}");
 }

@@ -47,12 +47,12 @@ agentspec_version: 25.4.1
 
 /// `rule@line:column` of every error of a document that is checked.
 fn errors(source: &str) -> Vec<String> {
-    problem_names(agent_spec::lint(source, &Registry::default()), Severity::Error)
+    problem_names(agent_spec::lint(source, &Registry::default(), None), Severity::Error)
 }
 
 /// `rule@line:column` of every warning of a document that is checked.
 fn warnings(source: &str) -> Vec<String> {
-    problem_names(agent_spec::lint(source, &Registry::default()), Severity::Warning)
+    problem_names(agent_spec::lint(source, &Registry::default(), None), Severity::Warning)
 }
 
 /// `rule@line:column` of every error of a document that is to be run.
