@@ -159,6 +159,7 @@ mod tests {
             tenant: tenant.map(str::to_owned),
             roles: roles.to_vec(),
             acts_for: Vec::new(),
+            email: None,
             identity: None,
         }
     }

@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 use turnstone_domain::agent::remote;
 use turnstone_domain::engagement::User;
-use turnstone_domain::principal::Principal;
+use turnstone_domain::principal::{Principal, WorkKind};
 use turnstone_ojs::OjsError;
 use turnstone_telemetry::Secret;
 
@@ -120,12 +120,15 @@ impl Caller {
         }
         let user = match text(headers, remote::USER)? {
             Some(id) if id.is_empty() => return Err(wrong(remote::USER, "must not be empty")),
-            Some(id) if !principal.may_act_for(&id) => {
+            Some(id) if !principal.may_cause_work(WorkKind::Chosen, Some(&id)) => {
                 let hint = "Name the user in `users` of [remote.peers.<name>] of this server, or `*` for every user.";
                 let message = format!("The peer {} may not act for user {id}.", principal.name);
                 return Err(OjsError::new(403, "forbidden", message, hint).into());
             }
             Some(id) => Some(User { id, email: text(headers, remote::USER_EMAIL)? }),
+            None if headers.contains_key(remote::USER_EMAIL) => {
+                return Err(wrong(remote::USER_EMAIL, "needs the header turnstone-user beside it"));
+            }
             None => None,
         };
         let depth = number(headers, remote::DEPTH)?.unwrap_or(0);

@@ -1,13 +1,15 @@
 //! The methods and their dispatch.
 
 use super::card::origin;
-use super::rpc::{self, RpcCall, RpcRefusal};
+use super::rpc::{self, A2aMethod, RpcCall, RpcRefusal};
 use super::{list, send, task, watch};
 use crate::api::Shared;
 use crate::caller::{PeerRequest, Who};
 use crate::request::RequestId;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use serde::Deserialize as _;
+use serde::de::{IntoDeserializer as _, value};
 use serde_json::{Map, Value};
 use turnstone_domain::{Job, JobId};
 use turnstone_store::CancelOutcome;
@@ -65,8 +67,10 @@ async fn reach(
     let id = || {
         params.get("id").and_then(Value::as_str).ok_or_else(|| RpcRefusal::parameter("id", "must be a text"))
     };
-    match call.method.as_str() {
-        "SendMessage" => {
+    let method = A2aMethod::deserialize(call.method.as_str().into_deserializer());
+    let method = method.map_err(|_: value::Error| RpcRefusal::no_method(&call.method))?;
+    match method {
+        A2aMethod::SendMessage => {
             let sent = send::Sending::read(params)?;
             let job = send::send(app, from, &sent).await?;
             let job = if sent.at_once { job } else { watch::until_it_rests(app, job).await? };
@@ -74,11 +78,11 @@ async fn reach(
                 serde_json::json!({"task": task::shown(app, origin, &job, sent.history).await?}),
             ))
         }
-        "SendStreamingMessage" => {
+        A2aMethod::SendStreamingMessage => {
             let sent = send::Sending::read(params)?;
             Ok(Outcome::Stream(Box::new(send::send(app, from, &sent).await?)))
         }
-        "GetTask" => {
+        A2aMethod::GetTask => {
             let job = find(app, from, id()?).await?;
             let mut shown = task::shown(app, origin, &job, history(params)?).await?;
             if let (Some(_), Some(side)) = (from.who.caller.peer(), &job.agent) {
@@ -88,9 +92,9 @@ async fn reach(
             }
             Ok(Outcome::Answer(shown))
         }
-        "ListTasks" => list::tasks(app, from, origin, params).await.map(Outcome::Answer),
-        "CancelTask" => cancel(app, from, origin, id()?).await.map(Outcome::Answer),
-        "SubscribeToTask" => {
+        A2aMethod::ListTasks => list::tasks(app, from, origin, params).await.map(Outcome::Answer),
+        A2aMethod::CancelTask => cancel(app, from, origin, id()?).await.map(Outcome::Answer),
+        A2aMethod::SubscribeToTask => {
             let job = find(app, from, id()?).await?;
             if job.state.is_terminal() {
                 return Err(RpcRefusal::unsupported(format!(
@@ -100,12 +104,11 @@ async fn reach(
             }
             Ok(Outcome::Stream(Box::new(job)))
         }
-        "CreateTaskPushNotificationConfig"
-        | "GetTaskPushNotificationConfig"
-        | "ListTaskPushNotificationConfigs"
-        | "DeleteTaskPushNotificationConfig" => Err(RpcRefusal::no_push()),
-        "GetExtendedAgentCard" => Err(RpcRefusal::no_extended_card()),
-        unknown => Err(RpcRefusal::no_method(unknown)),
+        A2aMethod::CreateTaskPushNotificationConfig
+        | A2aMethod::GetTaskPushNotificationConfig
+        | A2aMethod::ListTaskPushNotificationConfigs
+        | A2aMethod::DeleteTaskPushNotificationConfig => Err(RpcRefusal::no_push()),
+        A2aMethod::GetExtendedAgentCard => Err(RpcRefusal::no_extended_card()),
     }
 }
 

@@ -17,12 +17,27 @@ pub(super) struct A2aCall {
     /// A text or a number.
     #[schema(value_type = Value)]
     id: Option<RawJson>,
-    /// SendMessage, SendStreamingMessage, GetTask, ListTasks, CancelTask or SubscribeToTask.
-    #[schema(value_type = String)]
+    #[schema(value_type = A2aMethod)]
     method: Option<RawJson>,
     #[serde(default, deserialize_with = "request::sent")]
     #[schema(value_type = Option<Value>)]
     params: Option<RawJson>,
+}
+
+/// A method of A2A 1.0.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+pub(super) enum A2aMethod {
+    SendMessage,
+    SendStreamingMessage,
+    GetTask,
+    ListTasks,
+    CancelTask,
+    SubscribeToTask,
+    CreateTaskPushNotificationConfig,
+    GetTaskPushNotificationConfig,
+    ListTaskPushNotificationConfigs,
+    DeleteTaskPushNotificationConfig,
+    GetExtendedAgentCard,
 }
 
 /// A client's call.

@@ -8,10 +8,12 @@ use super::find;
 use super::request_types::ProtocolRequest;
 use crate::api::App;
 use crate::ojs::jobs::accept::accept;
+use crate::principals::work;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use serde_json::{Map, Value, json};
 use turnstone_domain::engagement::Engagement;
+use turnstone_domain::principal::WorkKind;
 use turnstone_domain::{RawJson, RawObject};
 use turnstone_ojs::OjsError;
 use turnstone_store::Configured;
@@ -36,6 +38,7 @@ const OF_THE_BEGINNING: [&str; 2] = ["token_budget", "cost_budget"];
 /// is the first one.
 ///
 /// # Errors
+/// 403 for a run of another user, and for settings of all runs by a principal that acts for some users only.
 /// 404 for an unknown run, 409 for an id of another request, and errors of the store.
 pub(super) async fn configure(
     app: &App,
@@ -56,6 +59,10 @@ pub(super) async fn configure(
         Some(id) => Some(find::run(app, agent, id, tenant).await?),
         None => None,
     };
+    match &run {
+        Some(run) => work::check_user(&tenant.principal, WorkKind::Chosen, &run.user)?,
+        None => work::check_everyone(&tenant.principal)?,
+    }
     let error = refusal(app, agent, args, run.is_some(), tenant).await?;
     let id = || app.api.ids.next();
     let request_id = requested.request_id.clone().unwrap_or_else(id);

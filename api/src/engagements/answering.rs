@@ -5,7 +5,7 @@
 
 use super::waiting::{Among, Seat, Waiting, Wanted, has_voted, reviews, seats, waiting};
 use crate::api::App;
-use crate::ojs::jobs::submitter::check_user;
+use crate::principals::work;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use crate::reviews::check_duties;
@@ -13,7 +13,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::principal::Principal;
+use turnstone_domain::principal::{Principal, WorkKind};
 use turnstone_domain::question::{ClientCall, Said, Unanswered};
 use turnstone_domain::review::{Review, ReviewState, Vote};
 use turnstone_domain::{CallId, Job, JobId, digest};
@@ -90,9 +90,7 @@ pub(crate) async fn give_if_asked(
     given: &UserAnswer,
     among: Among,
 ) -> Result<Option<Taken>, Failure> {
-    if of.user.is_known() {
-        check_user(&given.principal, &of.user.id)?;
-    }
+    work::check_user(&given.principal, WorkKind::Chosen, &of.user)?;
     let open = meant(app, waiting(app, of, job, among).await?, given, among).await?;
     // Read after the waiting questions: a question that was answered meanwhile has left its key.
     if let Some(key) = &given.key {

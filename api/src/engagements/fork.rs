@@ -1,7 +1,7 @@
 //! `POST /engagements/{id}/fork`: a new engagement that continues from a turn of this one, with something changed.
 
 use crate::api::Shared;
-use crate::ojs::jobs::submitter::check_user;
+use crate::principals::work;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use turnstone_domain::fork::{ForkChanges, ForkPoint, Origin};
+use turnstone_domain::principal::WorkKind;
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{EngagementId, JobId, Phase, RawObject};
 use turnstone_ojs::request::between;
@@ -122,9 +123,7 @@ pub(crate) async fn fork(
         })?,
     };
     let (origin_engagement, _, _) = super::find(&app, &id, &tenant).await?;
-    if origin_engagement.user.is_known() {
-        check_user(&tenant.principal, &origin_engagement.user.id)?;
-    }
+    work::check_user(&tenant.principal, WorkKind::Chosen, &origin_engagement.user)?;
     let fork = NewFork {
         from: EngagementId::from(id.as_str()),
         by: tenant.principal.identity.clone(),

@@ -3,9 +3,11 @@
 use super::find;
 use crate::api::App;
 use crate::ojs::jobs::accept;
-use crate::ojs::jobs::submitter::check_user;
+use crate::ojs::jobs::submitter::MembersFrom;
+use crate::principals::work;
 use crate::reply::Failure;
 use crate::request::Tenant;
+use turnstone_domain::principal::WorkKind;
 use turnstone_domain::schema::Allowance;
 use turnstone_domain::terms::Continues;
 use turnstone_domain::{EngagementId, Job, JobId, JobState, NewJob, RawObject};
@@ -45,13 +47,12 @@ pub(crate) struct Taken {
 /// processed when the inputs before it have ended, in whatever state.
 ///
 /// # Errors
-/// 404 when there is no such engagement of this tenant. 403 when `metadata.user` is another user. 409 when the
+/// 404 when there is no such engagement of this tenant. 403 when
+/// the principal may not act for the user, or `metadata.user` is another user or has another address. 409 when the
 /// engagement takes no input, or the id of the job is taken (`duplicate_job`). The errors of enqueueing a job.
 pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> Result<Taken, Failure> {
     let (engagement, agent, latest) = find(app, id, tenant).await?;
-    if engagement.user.is_known() {
-        check_user(&tenant.principal, &engagement.user.id)?;
-    }
+    work::check_user(&tenant.principal, WorkKind::Chosen, &engagement.user)?;
     let latest = app.api.store.views.job(&latest).await?;
     let latest = latest.ok_or_else(|| OjsError::not_found("engagement", id))?;
     let changed = !said.settings.is_empty();
@@ -60,8 +61,9 @@ pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> 
     let job = said.job.clone();
     let now = app.api.clock.now();
     let (fields, mut allowance) = (fields(&latest, &engagement.agent, said), Allowance::default());
-    let request =
-        accept::read(&mut allowance, fields, (&tenant.principal, latest.tenant.as_deref()), now).await?;
+    // The user is the engagement's, which is compared below.
+    let sender = (&*tenant.principal, latest.tenant.as_deref(), MembersFrom::Store);
+    let request = accept::read(&mut allowance, fields, sender, now).await?;
     let mut new: NewJob = request.into_new_job(Some(agent.clone()), app.api.ids.as_ref())?;
     rules::check(&new)?;
     app.schemas.check(&new).await?;
@@ -71,6 +73,11 @@ pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> 
     if named && begun.user.id != engagement.user.id {
         let message = format!("Engagement {id} is another user's.");
         return Err(OjsError::forbidden(message).into());
+    }
+    if named && begun.user.email.is_some() && begun.user.email != engagement.user.email {
+        let message = format!("meta.user.email: engagement {id} began with another address of its user.");
+        let hint = "Leave the address out, or begin an engagement with the new one.";
+        return Err(OjsError::new(403, "forbidden", message, hint).with("field", "meta.user.email").into());
     }
     begun.id = engagement.id.clone();
     if !changed {

@@ -3,6 +3,7 @@
 use crate::api::{App, Shared};
 use crate::ojs::attest::public_keys;
 use crate::ojs::jobs::accept::accept;
+use crate::principals::work;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Document, Tenant};
 use axum::extract::State;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 use turnstone_domain::agent::{Admission, AgentFormat};
 use turnstone_domain::attest::{ALGORITHM, Signature};
-use turnstone_domain::principal::SUBMITTED_BY;
+use turnstone_domain::principal::{SUBMITTED_BY, WorkKind};
 use turnstone_domain::record::{EngagementRecord, signature_of};
 use turnstone_ojs::OjsError;
 use turnstone_store::ImportRefusal;
@@ -74,6 +75,12 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
     let (mut record, signature) =
         read.map_err(|_| OjsError::internal("Reading the document failed."))?.map_err(refused)?;
     let signature = checked(&app, signature).await?;
+    if let Some(new) = &record.job.engagement {
+        // The document is the content of the importing principal, and a retry continues it.
+        let user = &new.user;
+        work::check_user(&tenant.principal, WorkKind::Chosen, user)?;
+        work::check_email(&tenant.principal, &user.id, user.email.as_deref())?;
+    }
     if let Some(identity) = &tenant.principal.identity {
         // The importing principal answers for the document, whatever it says.
         record.job.envelope.meta.insert(SUBMITTED_BY, identity.as_str());

@@ -19,6 +19,9 @@ pub struct OwnPrincipal {
     pub roles: Vec<String>,
     /// The users and reviewers whose names it may use; `*` means all.
     pub acts_for: Vec<String>,
+    /// The verified e-mail address of its token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    email: Option<String>,
 }
 
 /// Shows the principal of the request: its tenant, its roles, and the names that it may use.
@@ -34,5 +37,6 @@ pub(crate) async fn own(By(principal): By) -> Answer {
         tenant: principal.tenant.clone(),
         roles: principal.roles.iter().map(|role| Role::as_str(*role).to_owned()).collect(),
         acts_for: principal.acts_for.clone(),
+        email: principal.email.clone(),
     }))
 }

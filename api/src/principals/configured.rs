@@ -72,6 +72,7 @@ impl KeysInForce {
                 tenant: peer.tenant.clone(),
                 roles: vec![Role::Viewer, Role::Submitter],
                 acts_for: peer.users.clone(),
+                email: None,
                 identity: Some(format!("peer/{}", peer.name)),
             };
             (digest::of_text(peer.key.expose()), Arc::new(peer.clone()), Arc::new(principal))

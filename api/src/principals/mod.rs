@@ -5,6 +5,7 @@ mod body;
 mod configured;
 mod keyring;
 mod rate;
+pub(crate) mod work;
 
 pub(crate) use body::until;
 pub use configured::ConfiguredKeys;
@@ -129,6 +130,7 @@ fn everything(name: String, identity: Option<String>) -> Principal {
         tenant: None,
         roles: vec![Role::Admin],
         acts_for: vec![ANYONE.to_owned()],
+        email: None,
         identity,
     }
 }

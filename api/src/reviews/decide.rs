@@ -146,6 +146,7 @@ mod tests {
             tenant: None,
             roles: Vec::new(),
             acts_for: vec![ANYONE.to_owned()],
+            email: None,
             identity: Some("eve".to_owned()),
         };
         let read = |text: &str| decision(true, text.as_bytes(), &principal, Timestamp(5));

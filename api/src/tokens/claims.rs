@@ -5,6 +5,11 @@ use super::verify::Claims;
 use serde_json::Value;
 use turnstone_domain::principal::{NAMES, Principal, check_name, identity};
 
+/// The claim that says if the issuer has verified the e-mail address (OpenID Connect Core §5.1).
+const VERIFIED: &str = "email_verified";
+/// The longest e-mail address of a principal.
+const EMAIL_CHARACTERS: usize = 320;
+
 /// Returns the principal.
 ///
 /// # Errors
@@ -43,7 +48,21 @@ pub(super) fn principal(issuer: &Issuer, claims: &Claims) -> Result<Principal, S
         .map_err(|why| format!("a name that it may use {why}"))?;
     // No name has a blank, so no key and no token of another issuer has the same identity.
     let identity = format!("{} via {}", identity(tenant.as_deref(), &name), issuer.name);
-    Ok(Principal { name, key: None, tenant, roles, acts_for, identity: Some(identity) })
+    let email = email(claims, &config.email_claim);
+    Ok(Principal { name, key: None, tenant, roles, acts_for, email, identity: Some(identity) })
+}
+
+/// Returns the e-mail address, unless the issuer says that it has not verified it.
+fn email(claims: &Claims, path: &str) -> Option<String> {
+    let is_unverified = match claim(claims, VERIFIED) {
+        Some(Value::Bool(verified)) => !verified,
+        // Some issuers send it as a text.
+        Some(verified) => verified.as_str() != Some("true"),
+        None => false,
+    };
+    let email = claim(claims, path)?.as_str().filter(|email| email.contains('@'))?;
+    let fits = email.chars().count() <= EMAIL_CHARACTERS && !email.chars().any(char::is_control);
+    (fits && !is_unverified).then(|| email.to_owned())
 }
 
 /// Returns the claim of this name, or at this path of names with dots between them.
@@ -103,6 +122,7 @@ mod tests {
             "https://example.com/org": "acme",
             "realm": {"roles": ["bosses", "users", "others", 7]},
             "for": "ben cid",
+            "email": "ann@corp.example",
         }))
         .unwrap();
         let expected = Principal {
@@ -111,9 +131,30 @@ mod tests {
             tenant: Some("acme".to_owned()),
             roles: vec![Role::Viewer, Role::Submitter, Role::Approver],
             acts_for: vec!["ben".to_owned(), "cid".to_owned()],
+            email: Some("ann@corp.example".to_owned()),
             identity: Some("acme/ann via corp".to_owned()),
         };
         assert_eq!(made, expected);
+    }
+
+    #[test]
+    fn an_email_counts_unless_it_is_not_verified() {
+        let email = "ann@corp.example";
+        for (more, expected) in [
+            (json!({"email": email}), Some(email)),
+            (json!({"email": email, "email_verified": true}), Some(email)),
+            (json!({"email": email, "email_verified": "true"}), Some(email)),
+            (json!({"email": email, "email_verified": false}), None),
+            (json!({"email": email, "email_verified": "false"}), None),
+            (json!({"email": email, "email_verified": 0}), None),
+            (json!({"email": [email]}), None),
+            (json!({"email": "ann"}), None),
+            (json!({"mail": email}), None),
+        ] {
+            let mut claims = json!({"sub": "ann", "https://example.com/org": "acme"});
+            claims.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            assert_eq!(made(claims).unwrap().email.as_deref(), expected, "{more}");
+        }
     }
 
     #[test]

@@ -54,6 +54,10 @@ pub struct IssuerConfig {
     /// The claim with the names that the principal may use beside its own; `*` means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acts_for_claim: Option<String>,
+    /// The claim with the principal's e-mail address, which policies read as `user.email`. It does not count when the
+    /// claim `email_verified` is false. Choose one that users cannot change themselves.
+    #[serde(default = "email_claim")]
+    pub email_claim: String,
     /// The most requests per minute of one principal; no limit by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_minute: Option<i64>,
@@ -68,6 +72,10 @@ fn usual_algorithms() -> Vec<String> {
 
 fn subject() -> String {
     "sub".to_owned()
+}
+
+fn email_claim() -> String {
+    "email".to_owned()
 }
 
 fn roles_claim() -> String {

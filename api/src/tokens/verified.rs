@@ -83,6 +83,7 @@ mod tests {
             tenant: None,
             roles: Vec::new(),
             acts_for: Vec::new(),
+            email: None,
             identity: Some(format!("{name} via corp")),
         };
         let (principal, ends_at) = (Arc::new(principal), Timestamp(ends_at));

@@ -1,7 +1,7 @@
 //! Principals: the identity behind a request, its roles, its tenant, and the names that it may use.
 //!
 //! A principal comes from an API key or from a verified token. Tenant, user and reviewer of a request come from it. A
-//! name in a body counts only within [`Principal::may_act_for`].
+//! name in a body counts only within [`Principal::may_act_for`], and [`Principal::may_cause_work`] is the rule for work.
 
 use crate::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -94,6 +94,15 @@ impl Scope {
     }
 }
 
+/// The part of a principal in the work that a request causes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkKind {
+    /// The principal chooses content: a job, a schedule, a fork, a merge, an input, an answer, settings, or an import.
+    Chosen,
+    /// Work runs as its submitter left it: a retry, a resumption, an activation, or a move to another queue.
+    Unchanged,
+}
+
 /// The identity behind a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Principal {
@@ -107,6 +116,8 @@ pub struct Principal {
     pub roles: Vec<Role>,
     /// The users and reviewers whose names it may use beside its own; [`ANYONE`] means every name.
     pub acts_for: Vec<String>,
+    /// Its e-mail address, verified by the issuer of its token; `None` for keys.
+    pub email: Option<String>,
     /// Its name for records, unique in the installation. `None` for clients on this machine that need no key, because
     /// none is configured: they cannot be distinguished.
     pub identity: Option<String>,
@@ -129,6 +140,27 @@ impl Principal {
     #[must_use]
     pub fn may_act_for(&self, name: &str) -> bool {
         name == self.name || self.acts_for_anyone() || self.acts_for.iter().any(|one| one == name)
+    }
+
+    /// Returns true if it may cause work for a user. Such work runs with the user's name, credentials, memory and state.
+    /// `None` is work without a user, which every principal of the tenant may cause.
+    ///
+    /// Content that the principal chooses needs the right to act for the user. The roles operator and admin suffice to
+    /// repeat or move work unchanged, because its user and content stay as they were submitted. Every operation that
+    /// creates, repeats or moves work asks this function, or has a role that includes the answer.
+    #[must_use]
+    pub fn may_cause_work(&self, kind: WorkKind, user: Option<&str>) -> bool {
+        user.is_none_or(|user| self.may_act_for(user))
+            || (kind == WorkKind::Unchanged && self.has(Role::Operator))
+    }
+
+    /// Returns true if a policy may believe this principal about the e-mail address of a user. For itself, only the
+    /// verified address of its token counts.
+    #[must_use]
+    pub fn may_state_email(&self, user: &str, email: &str) -> bool {
+        let is_other = user != self.name && self.acts_for.iter().any(|name| name == user);
+        let is_verified = user == self.name && self.email.as_deref() == Some(email);
+        is_other || is_verified || self.acts_for_anyone()
     }
 
     /// Returns true for a client on this machine that needs no key.
@@ -193,6 +225,7 @@ impl ApiKey {
             tenant: self.tenant.clone(),
             roles: self.roles.clone(),
             acts_for: self.acts_for.clone(),
+            email: None,
             identity: Some(identity(self.tenant.as_deref(), &self.name)),
         }
     }

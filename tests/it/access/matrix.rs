@@ -37,12 +37,12 @@ stops the server at its start.
 ";
 
 /// An operation as the document declares it.
-struct Operation {
-    method: Method,
-    path: String,
+pub(super) struct Operation {
+    pub(super) method: Method,
+    pub(super) path: String,
     tag: String,
     /// One is needed; empty for any.
-    roles: Vec<String>,
+    pub(super) roles: Vec<String>,
     /// `tenant` or `fleet`; `None` for an open operation.
     scope: Option<String>,
 }
@@ -75,7 +75,7 @@ impl Operation {
     }
 }
 
-async fn operations(server: &OjsServer) -> Vec<Operation> {
+pub(super) async fn operations(server: &OjsServer) -> Vec<Operation> {
     let document = server.get("/openapi.json").await.expect(200).json();
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {

@@ -4,6 +4,7 @@ mod addresses;
 mod approvals;
 mod audit;
 mod caps;
+mod emails;
 mod freeze;
 mod keys;
 mod matrix;
@@ -12,6 +13,7 @@ mod rules;
 mod tenants;
 mod tokens;
 mod tools;
+mod work;
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@ use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server, wait};
 const AUDIENCE: &str = "turnstone";
 
 /// Returns the section of an issuer, with these differences.
-fn section(issuer: &TokenIssuer, more: &Value) -> Value {
+pub(super) fn section(issuer: &TokenIssuer, more: &Value) -> Value {
     let mut section = json!({
         "issuer": issuer.url,
         "audience": [AUDIENCE],
@@ -35,7 +35,7 @@ async fn server(backend: Backend, issuer: &TokenIssuer, more: &Value) -> OjsServ
 }
 
 /// Returns the claims of a token of ann that is valid for five minutes, with these differences; null removes one.
-fn claims(server: &OjsServer, issuer: &TokenIssuer, more: &Value) -> Value {
+pub(super) fn claims(server: &OjsServer, issuer: &TokenIssuer, more: &Value) -> Value {
     let now = server.fleet.clock.now().0 / 1_000;
     let mut claims = json!({
         "iss": issuer.url, "aud": AUDIENCE, "sub": "ann", "iat": now, "exp": now + 300,
@@ -50,7 +50,7 @@ fn claims(server: &OjsServer, issuer: &TokenIssuer, more: &Value) -> Value {
     claims
 }
 
-fn with<'a>(server: &'a OjsServer, token: impl Into<String>) -> Client<'a> {
+pub(super) fn with<'a>(server: &'a OjsServer, token: impl Into<String>) -> Client<'a> {
     Client { server, id: String::new(), secret: token.into() }
 }
 

@@ -2,10 +2,12 @@
 
 use super::request_fields::{refused, short, target};
 use crate::api::Shared;
+use crate::principals::work;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use turnstone_domain::principal::WorkKind;
 use turnstone_domain::{EngagementId, JobId};
 use turnstone_ojs::request;
 use turnstone_ojs::request::between;
@@ -64,6 +66,7 @@ pub(crate) async fn fork(
         job: JobId(app.api.ids.next()),
         engagement: EngagementId(app.api.ids.next()),
     };
+    work::check_job(&app, &JobId::from(id.as_str()), &tenant, WorkKind::Chosen).await?;
     match app.api.store.control.fork(target(&app, &id, tenant), fork).await? {
         Ok(branch) => Ok(reply::ok(&Forked {
             branch_id: branch.id,

@@ -2,10 +2,12 @@
 
 use super::request_fields::{name, refused, short, target};
 use crate::api::Shared;
+use crate::principals::work;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use turnstone_domain::principal::WorkKind;
 use turnstone_domain::{EngagementId, JobId};
 use turnstone_ojs::{OjsError, request};
 use turnstone_store::{Merge, Strategy};
@@ -71,6 +73,7 @@ pub(crate) async fn merge(
         job: JobId(app.api.ids.next()),
         engagement: EngagementId(app.api.ids.next()),
     };
+    work::check_job(&app, &JobId::from(id.as_str()), &tenant, WorkKind::Chosen).await?;
     match app.api.store.control.merge(target(&app, &id, tenant), merge).await? {
         Ok(merged) => Ok(reply::ok(&Reply {
             merged_id: merged.branch.id,

@@ -33,7 +33,7 @@ pub(crate) async fn put_cron(
     let now = app.api.clock.now();
     let mut sent = body::read_object(&bytes)?;
     submitter::apply_to_template(&mut sent, &tenant.principal)?;
-    submitter::check_template(&app, &sent)?;
+    submitter::check_template(&app, &sent, &tenant).await?;
     let owner = tenant.name().map(str::to_owned);
     let entry = blocking::run(move || cron::read_entry(sent, owner.as_deref(), now)).await??;
     let own = tenant.of_owner(tenant.name().map(str::to_owned));

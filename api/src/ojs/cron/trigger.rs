@@ -3,7 +3,7 @@
 
 use super::{CronReply, find};
 use crate::api::Shared;
-use crate::ojs::jobs::accept::accept;
+use crate::ojs::jobs::accept::accept_stored;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
@@ -32,7 +32,7 @@ pub(crate) async fn trigger(State(app): State<Shared>, Segment(name): Segment, t
     let now = app.api.clock.now();
     let entry = find(&app, &name, &tenant).await?;
     let owner = tenant.of_owner(entry.tenant.clone());
-    let mut job = accept(&app, cron::template_of(&entry)?, &owner, now).await?;
+    let mut job = accept_stored(&app, cron::template_of(&entry)?, &owner, now).await?;
     cron::stamp(&mut job, &entry, now, now);
     let id = app.api.store.crons.trigger(&entry, job, now).await?;
     let job = app.api.store.views.job(&id).await?.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;

@@ -1,13 +1,15 @@
 //! Makes a job that can be pushed of the JSON members that a client sent. Single jobs, jobs of a batch, steps of a workflow
 //! and templates of cron entries are all read here, so that the same rules apply to them.
 
-use super::{flow, submitter};
+use super::flow;
+use super::submitter::{self, MembersFrom};
 use crate::api::App;
 use crate::blocking;
+use crate::principals::work;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use std::collections::HashMap;
-use turnstone_domain::principal::Principal;
+use turnstone_domain::principal::{Principal, WorkKind};
 use turnstone_domain::schema::Allowance;
 use turnstone_domain::{AgentDefinition, NewJob, RawObject, Timestamp};
 use turnstone_ojs::{EnqueueRequest, agent_fields, rules};
@@ -17,6 +19,7 @@ use turnstone_ojs::{EnqueueRequest, agent_fields, rules};
 pub(super) struct AcceptState {
     /// Agents that were looked up, by name; `None` when there is none of that name.
     agents: HashMap<String, Option<AgentDefinition>>,
+    from: MembersFrom,
     /// The cost that the schemas of the request may still have; it bounds the time to compile them.
     allowance: Allowance,
 }
@@ -34,15 +37,26 @@ pub(crate) async fn accept(
     accept_knowing(app, &mut AcceptState::default(), fields, tenant, now).await
 }
 
+/// Does the same as [`accept`] for members that were checked when they were stored.
+pub(crate) async fn accept_stored(
+    app: &App,
+    fields: RawObject,
+    tenant: &Tenant,
+    now: Timestamp,
+) -> Result<NewJob, Failure> {
+    let mut stored = AcceptState { from: MembersFrom::Store, ..AcceptState::default() };
+    accept_knowing(app, &mut stored, fields, tenant, now).await
+}
+
 /// Reads the members of a job that a principal sends for a tenant. Members with schemas are read on a thread that may block,
 /// because to compile a schema may take long.
 pub(crate) async fn read(
     allowance: &mut Allowance,
     mut fields: RawObject,
-    (principal, tenant): (&Principal, Option<&str>),
+    (principal, tenant, from): (&Principal, Option<&str>, MembersFrom),
     now: Timestamp,
 ) -> Result<EnqueueRequest, Failure> {
-    submitter::apply(&mut fields, principal)?;
+    submitter::apply(&mut fields, principal, from)?;
     if !agent_fields::brings_schemas(&fields) {
         return Ok(EnqueueRequest::from_fields(fields, tenant, now)?);
     }
@@ -65,7 +79,8 @@ pub(super) async fn accept_knowing(
     tenant: &Tenant,
     now: Timestamp,
 ) -> Result<NewJob, Failure> {
-    let request = read(&mut known.allowance, fields, (&tenant.principal, tenant.name()), now).await?;
+    let sender = (&*tenant.principal, tenant.name(), known.from);
+    let request = read(&mut known.allowance, fields, sender, now).await?;
     let known = &mut known.agents;
     let registered = match request.agent_name() {
         Some(name) => match known.get(name) {
@@ -81,6 +96,10 @@ pub(super) async fn accept_knowing(
     let job = request.into_new_job(registered, app.api.ids.as_ref())?;
     if app.api.options.require_agent && job.engagement.is_some() && !is_named {
         return Err(submitter::unnamed().into());
+    }
+    if let Some(parent) = &job.terms.works_for {
+        // It would spend the budget of the parent, and work for the parent's user.
+        work::check_job(app, parent, tenant, WorkKind::Chosen).await?;
     }
     // Checks of the whole job are here, one per line: they may refuse it, and change nothing.
     rules::check(&job)?;

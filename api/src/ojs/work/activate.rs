@@ -3,9 +3,11 @@
 use super::{outcome, shapes};
 use crate::api::Shared;
 use crate::docs;
+use crate::principals::work;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
+use turnstone_domain::principal::WorkKind;
 use turnstone_domain::{JobId, JobState};
 use turnstone_ojs::JobReply;
 
@@ -21,6 +23,7 @@ use turnstone_ojs::JobReply;
 )]
 pub(crate) async fn activate(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let (id, at) = (JobId(id), app.api.clock.now());
+    work::check_job(&app, &id, &tenant, WorkKind::Unchanged).await?;
     let outcome = app.api.store.remote.activate(&id, tenant.name(), at).await?;
     let job = outcome::done(outcome, &id, "cannot be activated")?;
     let reply = JobReply::from(&*job).beside(&["activated_at", "previous_state"]);
