@@ -66,11 +66,15 @@ async fn find_ids(State(app): State<Shared>, tenant: Tenant, params: Params) -> 
     };
     let (views, tenant) = (&app.api.store.views, tenant.name());
     let mut ids: Vec<String> = match kind {
-        IdKind::Job => views.job_ids(&prefix, tenant, MOST + 1).await?.into_iter().map(|id| id.0).collect(),
+        IdKind::Job => {
+            views.job_ids(&prefix, tenant, MOST + 1).await?.into_iter().map(|id| id.to_string()).collect()
+        }
         IdKind::Engagement => {
             views.engagement_ids(&prefix, tenant, MOST + 1).await?.into_iter().map(|id| id.0).collect()
         }
     };
+    // Jobs of several tenants may have the same id.
+    ids.dedup();
     let has_more = ids.len() > MOST as usize;
     ids.truncate(MOST as usize);
     Ok(reply::ok(&FoundIds { ids, has_more }))

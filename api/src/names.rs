@@ -39,7 +39,7 @@ impl Names {
 
     /// Returns true if a name determines this id, or determined it before there was a secret.
     pub(crate) fn makes(&self, name: &Value, id: &JobId) -> bool {
-        self.id(name) == *id || as_id(name) == *id
+        self.id(name).shown() == id.shown() || as_id(name).shown() == id.shown()
     }
 
     /// Returns the job of a name, if there is one that this tenant may see.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::any::Any;
 use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::ids::shown;
 use turnstone_ojs::{OjsError, QUEUE_FULL};
 use turnstone_store::{NotContinued, StoreError};
 use turnstone_telemetry::redact;
@@ -65,12 +66,13 @@ impl From<StoreError> for Failure {
                 )
                 .with("queue", queue.as_str()),
             ),
-            StoreError::DuplicateJob(id) => Self(OjsError::duplicate(id.as_str())),
+            StoreError::DuplicateJob(id) => Self(OjsError::duplicate(id.shown())),
+            StoreError::AmbiguousId { id, tenants } => Self(OjsError::ambiguous(id, tenants)),
             StoreError::UnknownPlace(_) => Self(OjsError::invalid_request(
                 "after",
                 "is the id of no job that is stored; begin the list again, or page with `offset` or `page`",
             )),
-            StoreError::DuplicateWorkflow(id) => Self(OjsError::duplicate_workflow(id)),
+            StoreError::DuplicateWorkflow(id) => Self(OjsError::duplicate_workflow(shown(id))),
             StoreError::QueueFull { queue, depth, bound } => {
                 Self(OjsError::queue_full(queue, depth.unsigned_abs(), bound.unsigned_abs()))
             }

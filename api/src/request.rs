@@ -1,5 +1,6 @@
 //! Requests: path segments, query parameters and bodies, with errors in the one shape.
 
+use crate::api::App;
 use crate::reply::Failure;
 use axum::body::Bytes;
 use axum::extract::{FromRef, FromRequest, FromRequestParts, Path, Query, Request};
@@ -12,7 +13,7 @@ use std::convert::Infallible;
 use std::str::FromStr;
 use std::sync::Arc;
 use turnstone_domain::principal::Principal;
-use turnstone_domain::{RawObject, Timestamp};
+use turnstone_domain::{JobId, RawObject, Timestamp};
 use turnstone_ojs::OjsError;
 use turnstone_store::Page;
 use utoipa::ToSchema;
@@ -93,6 +94,18 @@ impl Tenant {
     /// Its name, as the store takes it.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
+    }
+
+    /// Returns the job that an id of the request names. Ids are unique per tenant: without a tenant it is looked for.
+    ///
+    /// # Errors
+    /// 409 `ambiguous_id` when several tenants have a job with this id; the error of the store.
+    pub(crate) async fn job(&self, app: &App, id: &str) -> Result<JobId, Failure> {
+        let id = JobId::from(id);
+        if self.name.is_some() {
+            return Ok(id);
+        }
+        Ok(app.api.store.views.unique_id(&id).await?)
     }
 
     /// Its name, to be kept.

@@ -298,7 +298,7 @@ impl From<review::Review> for Review {
             reason: review.reason.clone().or_else(expired),
             id: review.id.0,
             engagement_id: review.engagement_id.0,
-            job_id: review.job_id.0,
+            job_id: review.job_id.to_string(),
             turn: review.turn,
             call_id: review.call_id.0,
             kind: review.kind.into(),

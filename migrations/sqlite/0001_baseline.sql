@@ -102,6 +102,8 @@ CREATE TABLE jobs (
     CHECK ((state IN ('completed', 'cancelled', 'discarded')) = (ended_at IS NOT NULL)),
     CHECK (state = 'active' OR reserved = 0)
 );
+-- Jobs whose ids clients chose for their tenants (`<id>~<tenant>`), by the ids alone: for requests without a tenant.
+CREATE INDEX jobs_chosen ON jobs (substr(id, 1, 36)) WHERE substr(id, 37, 1) = '~';
 -- What a claim reads: neither paused jobs nor those whose limit is used up.
 CREATE INDEX jobs_available ON jobs (kind, queue, priority DESC, seq)
     WHERE state = 'available' AND held = 0 AND set_aside = 0;
@@ -841,6 +843,7 @@ CREATE TABLE workflows (
     CHECK ((state = 'running') = (ended_at IS NULL)),
     CHECK (succeeded <= ended AND ended <= members)
 );
+CREATE INDEX workflows_chosen ON workflows (substr(id, 1, 36)) WHERE substr(id, 37, 1) = '~';
 CREATE INDEX workflows_ended ON workflows (ended_at) WHERE ended_at IS NOT NULL;
 
 -- One row per step of a workflow, callbacks included.

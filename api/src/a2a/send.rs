@@ -199,7 +199,7 @@ async fn check_context(app: &Shared, from: &Sender<'_>, id: &str) -> Result<(), 
 async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Result<Job, RpcRefusal> {
     let (id, context, message) = (&job.id, super::task::context(&job), &sent.message);
     let found = app.api.store.views.engagement(&EngagementId::from(context)).await?;
-    let Some((engagement, _, _)) = found else { return Err(RpcRefusal::no_task(id.as_str())) };
+    let Some((engagement, _, _)) = found else { return Err(RpcRefusal::no_task(id.shown())) };
     let data = message.data().cloned().map(Said::Values);
     let given = UserAnswer {
         said: data.unwrap_or_else(|| Said::Text(message.as_text())),
@@ -210,7 +210,7 @@ async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Re
         message: Some(message.id.clone()),
     };
     match give_if_asked(app, (&engagement, &job), tenant, &given, Among::Delegates).await {
-        Ok(Some(_)) => app.api.store.views.job(id).await?.ok_or_else(|| RpcRefusal::no_task(id.as_str())),
+        Ok(Some(_)) => app.api.store.views.job(id).await?.ok_or_else(|| RpcRefusal::no_task(id.shown())),
         Ok(None) if job.state.is_terminal() => {
             let next =
                 format!("send the message with the contextId {context}, without a taskId, to continue");

@@ -120,7 +120,7 @@ fn of_file(origin: &str, file: &Artifact) -> Value {
 /// Returns the client's input.
 fn message(job: &Job) -> Value {
     let a2a = job.envelope.meta.get("a2a").and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default();
-    let id = a2a["message_id"].as_str().unwrap_or(job.id.as_str());
+    let id = a2a["message_id"].as_str().unwrap_or(job.id.shown());
     let args = job.envelope.args.parse().unwrap_or_default();
     json!({"messageId": id, "contextId": context(job), "taskId": job.id, "role": "ROLE_USER",
            "parts": parts_of(&args)})

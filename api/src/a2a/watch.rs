@@ -33,7 +33,7 @@ pub(super) async fn until_it_rests(app: &Shared, mut job: Job) -> Result<Job, Rp
                 Ok(None) => return Ok(latest(app, &job).await?.unwrap_or(job)),
             }
         }
-        job = latest(app, &job).await?.ok_or_else(|| RpcRefusal::no_task(job.id.as_str()))?;
+        job = latest(app, &job).await?.ok_or_else(|| RpcRefusal::no_task(job.id.shown()))?;
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn stream(app: Shared, origin: String, id: Value, job: Job) -> 
 async fn begin(app: &Shared, origin: &str, job: &Job) -> Result<(Feed, Value), RpcRefusal> {
     let feed = open(app, job, true).await?;
     // Read after the feed is open, so that no event is missed between the two.
-    let job = latest(app, job).await?.ok_or_else(|| RpcRefusal::no_task(job.id.as_str()))?;
+    let job = latest(app, job).await?.ok_or_else(|| RpcRefusal::no_task(job.id.shown()))?;
     Ok((feed, task::shown(app, origin, &job, None).await?))
 }
 
@@ -79,7 +79,7 @@ async fn open(app: &Shared, job: &Job, live: bool) -> Result<Feed, RpcRefusal> {
     let engagement = job.agent.as_ref().map(|side| side.engagement_id.clone());
     let source = Source {
         filter: EventFilter::Job(job.id.clone()),
-        bell_name: engagement.as_ref().map_or_else(|| job.id.to_string(), ToString::to_string),
+        bell_name: engagement.as_ref().map_or_else(|| job.id.0.clone(), ToString::to_string),
         ended: false,
         live: engagement.filter(|_| live),
     };
@@ -181,7 +181,7 @@ impl TaskStream {
     /// Sends the changes.
     async fn look(&mut self) -> Result<(), RpcRefusal> {
         self.job =
-            latest(&self.app, &self.job).await?.ok_or_else(|| RpcRefusal::no_task(self.job.id.as_str()))?;
+            latest(&self.app, &self.job).await?.ok_or_else(|| RpcRefusal::no_task(self.job.id.shown()))?;
         let state = task::status(&self.app, &self.job).await?;
         if state["state"] == self.state["state"] && state["message"] == self.state["message"] {
             return Ok(());

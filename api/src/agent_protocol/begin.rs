@@ -76,7 +76,7 @@ pub(super) async fn begin(
         }
         Err(failure) => return Err(failure),
     };
-    let request_id = requested.request_id.clone().unwrap_or_else(|| id.0.clone());
+    let request_id = requested.request_id.clone().unwrap_or_else(|| id.to_string());
     Ok(Begun { job: id, request_id, run: find::run(app, agent, run.as_str(), tenant).await? })
 }
 

@@ -42,7 +42,7 @@ pub(super) async fn request(
         Some(job) => Some(job),
         None => views.job_of(&JobId(id.to_owned()), tenant.name()).await?,
     };
-    let job = job.filter(|job| name::of(names, job) == id || job.id.as_str() == id).ok_or_else(missing)?;
+    let job = job.filter(|job| name::of(names, job) == id || job.id.shown() == id).ok_or_else(missing)?;
     let engagement = job.agent.as_ref().map(|agent| agent.engagement_id.clone()).ok_or_else(missing)?;
     Ok((job, run(app, agent, engagement.as_str(), tenant).await.map_err(|_| missing())?))
 }
@@ -76,7 +76,7 @@ pub(super) async fn own(
 ) -> Result<String, Failure> {
     let begun = of_key(agent, id, tenant, &Caller::Peer(peer.to_owned()));
     if let Some(begun) = app.names().await?.find(&app.api.store.views, &begun, tenant.name()).await? {
-        return Ok(begun.id.0);
+        return Ok(begun.id.to_string());
     }
     request_of(app, agent, id, tenant, Some(peer)).await.map(|_| id.to_owned())
 }

@@ -22,7 +22,7 @@ pub(super) fn within(names: &Names, meta: &RawObject, job: &JobId, tenant: Optio
         // An operator may name a request in a tenant's run without naming the tenant.
         [tenant, None].into_iter().any(|tenant| names.makes(&request_id::of_name(&agent, tenant, name), job))
     };
-    own["request_id"].as_str().filter(makes).unwrap_or(job.as_str()).to_owned()
+    own["request_id"].as_str().filter(makes).unwrap_or(job.shown()).to_owned()
 }
 
 /// Returns the client's members beside the input, and the `digest` of the request; null for other jobs.

@@ -88,7 +88,7 @@ pub(crate) async fn engage(
         // A request with the same key was stored after the check above.
         Err(StoreError::DuplicateJob(_)) if named.is_some() => {
             let before = app.api.store.views.job(&id).await?;
-            let before = before.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
+            let before = before.ok_or_else(|| OjsError::not_found("job", id.shown()))?;
             return again(before, &args, Some(&meta));
         }
         Err(error) => return Err(error.into()),

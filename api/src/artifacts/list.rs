@@ -64,7 +64,7 @@ impl From<Artifact> for ArtifactRow {
             bytes: artifact.bytes,
             sha256: artifact.digest,
             engagement_id: artifact.engagement_id.0,
-            job_id: artifact.job_id.map(|id| id.0),
+            job_id: artifact.job_id.map(|id| id.to_string()),
             call_id: artifact.call_id.0,
             turn: artifact.turn,
             created_at: artifact.created_at.to_rfc3339(),

@@ -35,7 +35,7 @@ pub struct CostPart {
 impl CostPart {
     fn of(job: JobId, name: &str, spent: &Spending) -> Self {
         Self {
-            job_id: job.0,
+            job_id: job.to_string(),
             name: name.to_owned(),
             runs: spent.runs,
             duration_ms: spent.duration_ms,

@@ -91,7 +91,7 @@ pub(crate) async fn answer_question(
     let taken = give(&app, (&engagement, &job), &tenant, &given, Among::Delegates).await?;
     Ok(reply::ok(&AnswerTaken {
         engagement_id: engagement.id.0,
-        job_id: taken.job.0,
+        job_id: taken.job.to_string(),
         call_id: taken.question,
         repeated: taken.repeated,
     }))

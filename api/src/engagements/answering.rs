@@ -292,7 +292,7 @@ async fn answer(
         AnswerOutcome::Repeated(call) => (call, true),
         AnswerOutcome::Different => return Err(different()),
         AnswerOutcome::NotWaiting => return Err(waits_not(&seat.engagement)),
-        AnswerOutcome::NotFound => return Err(OjsError::not_found("job", seat.job.as_str()).into()),
+        AnswerOutcome::NotFound => return Err(OjsError::not_found("job", seat.job.shown()).into()),
         AnswerOutcome::Refused(Unanswered::Missing(keys)) => {
             let message = format!("There is {}; it still waits.", Unanswered::Missing(keys.clone()));
             return Err(OjsError::validation("answers", message).with("missing", keys).into());

@@ -82,7 +82,7 @@ pub(crate) async fn audit(
         state: transactions(views, &engagement.id).await?,
         engagement_id: engagement.id.0,
         agent: engagement.agent,
-        job_id: job_id.0,
+        job_id: job_id.to_string(),
         engagement: object.map(|object| object.to_json()).unwrap_or_default(),
         attempts: part.calls.into_iter().map(ToolCall::from).collect(),
         cursor: part.cursor,

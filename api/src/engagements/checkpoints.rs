@@ -66,7 +66,7 @@ impl Checkpoint {
             spent,
         } = row.checkpoint;
         Self {
-            job_id: row.job_id.0,
+            job_id: row.job_id.to_string(),
             turn,
             phase: phase.as_str(),
             version,

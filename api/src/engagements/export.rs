@@ -38,7 +38,7 @@ const PAGE: u32 = 500;
 pub(crate) async fn export(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
     super::not_held_back(&app, &agent, &job_id, &tenant).await?;
-    let missing = || OjsError::not_found("job", job_id.as_str());
+    let missing = || OjsError::not_found("job", job_id.shown());
     let job = app.api.store.views.job(&job_id).await?.ok_or_else(missing)?;
     if !job.state.is_terminal() {
         let message = format!("Engagement {id} has not ended: its job {job_id} is {}.", job.state);
@@ -216,7 +216,7 @@ fn parted(engagement: Engagement, agent: AgentDefinition, job: Job, depth: i64) 
         errors: job.errors,
     };
     let new = NewJob {
-        id: job.id,
+        id: job.id.shown().into(),
         job_type: job.job_type,
         queue: job.queue,
         priority: job.priority,

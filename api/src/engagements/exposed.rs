@@ -5,10 +5,14 @@ use super::state::StateWarning;
 use crate::api::App;
 use crate::reply::Failure;
 use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
 use turnstone_blocking::wait_in_place;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::policy::Expression;
+use turnstone_domain::policy::{Expression, PolicyError};
+
+/// How long all expressions of an agent may take together, beside the limit that each of them has.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The exposed values, and why some of them are null.
 #[derive(Default)]
@@ -46,9 +50,14 @@ pub(super) async fn of(
     Ok(wait_in_place(|| {
         let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
         let mut exposed = Exposed::default();
+        let began = Instant::now();
         for (key, source) in &agent.exposes {
-            let expression = Expression::compile(source, &names);
-            let value = expression.and_then(|expression| expression.evaluate(&object.view()));
+            // An imported document may have any number of expressions, each of which may take long.
+            let value = match began.elapsed() < PATIENCE {
+                true => Expression::compile(source, &names)
+                    .and_then(|expression| expression.evaluate(&object.view())),
+                false => Err(PolicyError::GivenUp("those before it took 5 seconds")),
+            };
             if let Err(why) = &value {
                 exposed.warnings.push(StateWarning { key: key.clone(), message: why.to_string() });
             }

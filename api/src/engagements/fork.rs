@@ -143,8 +143,11 @@ pub(crate) async fn fork(
     };
     let (engagement_id, job_id) = (fork.engagement.clone(), fork.job.clone());
     app.api.store.forks.fork(fork).await?.map_err(|refusal| refused(&id, turn, &refusal))?;
-    let answer =
-        Forked { engagement_id: engagement_id.0, job_id: job_id.0, forked_from: ForkedFrom::from(&made) };
+    let answer = Forked {
+        engagement_id: engagement_id.0,
+        job_id: job_id.to_string(),
+        forked_from: ForkedFrom::from(&made),
+    };
     Ok(reply::json(StatusCode::CREATED, &answer))
 }
 

@@ -87,16 +87,19 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
     }
     record.belongs_to(tenant.name().map(str::to_owned));
     let admitted = admission(&app, &record, signature.state == VALID, &tenant).await?;
-    let reported = Imported {
+    let mut reported = Imported {
         engagement_id: record.engagement_id().0,
-        job_id: record.job.id.0.clone(),
+        job_id: record.job.id.to_string(),
         turns: record.checkpoints.iter().map(|done| done.turn).max().unwrap_or(0),
         checkpoints: record.checkpoints.len(),
         messages: record.messages.len(),
         signature,
     };
     match app.api.store.transfers.import(record, admitted, app.api.clock.now()).await? {
-        Ok(()) => Ok(reply::json(StatusCode::CREATED, &reported)),
+        Ok(id) => {
+            reported.engagement_id = id.0;
+            Ok(reply::json(StatusCode::CREATED, &reported))
+        }
         Err(ImportRefusal::Known(what)) => {
             Err(OjsError::conflict(format!("{what} is here already; nothing was taken in.")).into())
         }

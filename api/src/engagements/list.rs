@@ -91,7 +91,7 @@ impl From<store::ListedEngagement> for ListedEngagement {
             user: engagement.user,
             started_at: engagement.started_at.to_rfc3339(),
             turns: engagement.turns,
-            job_id: listed.job_id.0,
+            job_id: listed.job_id.to_string(),
             job_state: listed.job_state.into(),
         }
     }

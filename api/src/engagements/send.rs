@@ -41,7 +41,7 @@ impl Sent {
     /// Returns the response to an input of an engagement, and to one that a job carries.
     fn answer(to: &EngagementId, carried: Option<(JobId, &'static str)>) -> Response {
         let Begun { engagement_id, location } = Begun::of(to);
-        let (job_id, state) = carried.map(|(job, state)| (job.0, state)).unzip();
+        let (job_id, state) = carried.map(|(job, state)| (job.to_string(), state)).unzip();
         let sent = Self { engagement_id, location, job_id, state };
         see_with(&sent.location, &sent)
     }

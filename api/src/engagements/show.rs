@@ -98,7 +98,7 @@ async fn at_once(
 ) -> Result<(Job, DelegationLinks, Option<Review>), Failure> {
     let read = async || -> Result<Job, Failure> {
         let found = app.api.store.views.job(id).await?;
-        found.ok_or_else(|| OjsError::not_found("job", id.as_str()).into())
+        found.ok_or_else(|| OjsError::not_found("job", id.shown()).into())
     };
     let mut job = read().await?;
     for look in 1.. {

@@ -190,7 +190,9 @@ impl State {
             cost: Money::from(&budget.money),
             depth: links.depth,
             forked_from: None,
-            parent: links.parent.map(|(job, of)| StateParent { engagement_id: of.0, job_id: job.0 }),
+            parent: links
+                .parent
+                .map(|(job, of)| StateParent { engagement_id: of.0, job_id: job.to_string() }),
             tree: StateTree { engagements: 1 + links.below.len(), tokens_used },
             children: links.below.into_iter().map(StateChild::from).collect(),
         }
@@ -201,9 +203,9 @@ impl From<DelegationLink> for StateChild {
     fn from(link: DelegationLink) -> Self {
         Self {
             engagement_id: link.engagement_id.0,
-            job_id: link.job_id.0,
+            job_id: link.job_id.to_string(),
             agent: link.agent,
-            parent_job_id: link.parent_job_id.0,
+            parent_job_id: link.parent_job_id.to_string(),
             call_id: link.call_id.map(|id| id.0),
             mode: link.mode.as_str().to_owned(),
             status: link.status.as_str().to_owned(),

@@ -36,13 +36,14 @@ pub(crate) fn check_user(principal: &Principal, kind: WorkKind, user: &User) -> 
 /// Checks the same for the user of a job. The store reports a job that does not exist, and plain jobs have no user.
 ///
 /// # Errors
-/// As [`check`], and the error of the store.
+/// As [`check`], 409 for an id that several tenants chose, and the error of the store.
 pub(crate) async fn check_job(app: &App, id: &JobId, tenant: &Tenant, kind: WorkKind) -> Result<(), Failure> {
     if tenant.principal.acts_for_anyone() {
         return Ok(());
     }
     let views = &app.api.store.views;
-    let job = views.job_of(id, tenant.name()).await?;
+    let id = tenant.job(app, id.as_str()).await?;
+    let job = views.job_of(&id, tenant.name()).await?;
     let Some(side) = job.and_then(|job| job.agent) else { return Ok(()) };
     match views.engagement(&side.engagement_id).await? {
         Some((engagement, ..)) => check_user(&tenant.principal, kind, &engagement.user),

@@ -101,7 +101,7 @@ impl FeedEvent {
     /// Returns the subject: the job, else the subject that its data names.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
-        let job = self.job_id.as_ref().map(JobId::as_str);
+        let job = self.job_id.as_ref().map(JobId::shown);
         job.or_else(|| SUBJECTS.iter().find_map(|member| self.said(member)))
     }
 

@@ -1,7 +1,7 @@
 //! Identifiers: UUIDv7 as lower-case text, made in Rust, never by the database.
 
 use crate::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use utoipa::ToSchema;
@@ -41,10 +41,82 @@ macro_rules! id {
     };
 }
 
-id!(
-    /// A job: an OJS envelope id (OJS core §3.1).
-    JobId
-);
+/// A job: an OJS envelope id (OJS core §3.1).
+///
+/// Two tenants may choose the same id for their jobs. So an id that a client chose for a tenant is kept as
+/// `<id>~<tenant>`, which is unique. Clients never see the tenant in it: [`fmt::Display`] and serialization leave it out.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize, ToSchema)]
+#[serde(transparent)]
+#[schema(description = "A job: an OJS envelope id (OJS core §3.1).")]
+pub struct JobId(pub String);
+
+/// Between an id and the tenant for which a client chose it.
+const CHOSEN_FOR: char = '~';
+
+/// Returns the unique form of an id that a client chose for a job or a workflow.
+#[must_use]
+pub fn chosen(id: &str, tenant: Option<&str>) -> String {
+    tenant.map_or_else(|| id.to_owned(), |tenant| format!("{id}{CHOSEN_FOR}{tenant}"))
+}
+
+/// Returns an id as its client knows it, without the tenant for which it was chosen.
+#[must_use]
+pub fn shown(id: &str) -> &str {
+    id.split_once(CHOSEN_FOR).map_or(id, |(shown, _)| shown)
+}
+
+impl JobId {
+    /// Returns the id that a client chose for a job of this tenant.
+    #[must_use]
+    pub fn chosen(id: &str, tenant: Option<&str>) -> Self {
+        Self(chosen(id, tenant))
+    }
+
+    /// Returns the unique form, which the store uses. Clients get [`Self::shown`].
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the id as clients know it.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        shown(&self.0)
+    }
+
+    /// Serializes the unique form, for the store.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize_whole<S: Serializer>(id: &Self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&id.0)
+    }
+}
+
+impl Serialize for JobId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.shown())
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+impl From<&str> for JobId {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl From<String> for JobId {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
 id!(
     /// An engagement: everything between one user and one agent until it ends.
     EngagementId
@@ -221,6 +293,16 @@ mod tests {
         for wrong in ["", "0190a7b21", "0190a7b2_", "xyz", &format!("{whole}0"), "0190a7bü"] {
             assert_eq!(IdPrefix::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_id_that_a_client_chose_is_unique_per_tenant() {
+        let id = SystemIds.next();
+        let (alphas, betas) = (JobId::chosen(&id, Some("alpha")), JobId::chosen(&id, Some("beta")));
+        assert_ne!(alphas, betas);
+        assert_eq!((alphas.shown(), betas.to_string()), (id.as_str(), id.clone()));
+        assert_eq!(serde_json::to_value(&alphas).unwrap(), id);
+        assert_eq!(JobId::chosen(&id, None), JobId(id));
     }
 
     #[test]

@@ -33,7 +33,8 @@ impl Default for Envelope {
 /// A job to be enqueued.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NewJob {
-    /// Its id.
+    /// Its id. A workflow keeps its waiting jobs, so it is serialized in its unique form.
+    #[serde(serialize_with = "JobId::serialize_whole")]
     pub id: JobId,
     /// Dot-separated, such as `agent.research`.
     pub job_type: String,

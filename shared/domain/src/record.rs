@@ -18,7 +18,7 @@ use crate::review::Review;
 use crate::session_state::StateEntry;
 use crate::tool_call::ToolCall;
 use crate::turn_write::Position;
-use crate::{AgentDefinition, Checkpoint, EngagementId, JobState, NewJob, RawJson, Timestamp, digest};
+use crate::{AgentDefinition, Checkpoint, EngagementId, JobId, JobState, NewJob, RawJson, Timestamp, digest};
 use serde::{Deserialize, Serialize};
 
 pub use artifacts::RecordedArtifact;
@@ -121,6 +121,7 @@ impl EngagementRecord {
     pub fn belongs_to(&mut self, tenant: Option<String>) {
         let terms = &mut self.job.terms;
         terms.tenant = tenant.or_else(|| terms.tenant.take());
+        self.job.id = JobId::chosen(self.job.id.shown(), terms.tenant.as_deref());
         let meta = &mut self.job.envelope.meta;
         let said = meta.given("tenant_id").map(|tenant| tenant.parse::<String>().ok());
         if said != terms.tenant.clone().map(Some) {

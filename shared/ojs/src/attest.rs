@@ -187,7 +187,7 @@ impl Signer {
         let issued_at = job.created_at.to_rfc3339();
         let mut receipt = Receipt {
             version: VERSION.to_owned(),
-            job_id: job.id.0.clone(),
+            job_id: job.id.to_string(),
             job_type: job.job_type.clone(),
             issued_at: issued_at.clone(),
             args_sha256: digest::of_text(job.envelope.args.as_str()),

@@ -4,9 +4,9 @@ use crate::SPEC_VERSION;
 use crate::ossa_event::{Form, OssaEvent};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use turnstone_domain::Timestamp;
 use turnstone_domain::event::TurnIdentity;
 use turnstone_domain::feed::FeedEvent;
+use turnstone_domain::{JobId, Timestamp};
 use utoipa::ToSchema;
 
 /// The `source`: the same for every event of every process.
@@ -46,7 +46,7 @@ impl From<&FeedEvent> for CloudEvent {
     /// Returns an event. `data` begins with the job, its type and its queue; the members that the name promises follow.
     fn from(event: &FeedEvent) -> Self {
         let ids = [
-            ("job_id", event.job_id.as_ref().map(|id| id.as_str())),
+            ("job_id", event.job_id.as_ref().map(JobId::shown)),
             ("job_type", event.job_type()),
             ("queue", event.queue()),
             ("engagement_id", event.engagement_id.as_ref().map(|id| id.as_str())),

@@ -268,7 +268,7 @@ impl From<CronRun> for CronRunBody {
             scheduled_at: run.scheduled_at.to_rfc3339(),
             at: run.at.to_rfc3339(),
             outcome: run.outcome.as_str().to_owned(),
-            job_id: run.job_id.map(|id| id.0),
+            job_id: run.job_id.map(|id| id.to_string()),
             message: run.message,
         }
     }

@@ -165,8 +165,10 @@ impl EnqueueRequest {
                 Some(new)
             }
         };
+        let tenant = self.options.terms.tenant.as_deref();
+        let id = self.id.map_or_else(|| JobId(ids.next()), |chosen| JobId::chosen(chosen.as_str(), tenant));
         Ok(NewJob {
-            id: self.id.unwrap_or_else(|| JobId(ids.next())),
+            id,
             job_type: self.job_type,
             queue: self.options.queue,
             priority: self.options.priority,

@@ -107,6 +107,15 @@ impl OjsError {
             .with("existing_job_id", id)
     }
 
+    /// 409: several tenants have a job or a workflow with this id, and the request names no tenant.
+    #[must_use]
+    pub fn ambiguous(id: &str, tenants: &[Option<String>]) -> Self {
+        let named: Vec<&str> = tenants.iter().map(|tenant| tenant.as_deref().unwrap_or("none")).collect();
+        let message = format!("The id {id} belongs to several tenants: {}.", named.join(", "));
+        let hint = "Name the tenant in the header X-OJS-Tenant.";
+        Self::new(409, "ambiguous_id", message, hint).with("id", id).with("tenants", tenants)
+    }
+
     /// 409: a workflow with this id exists already.
     #[must_use]
     pub fn duplicate_workflow(id: &str) -> Self {

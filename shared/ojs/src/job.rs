@@ -316,7 +316,7 @@ impl From<&Job> for JobBody {
         };
         Self {
             specversion: SPEC_VERSION.to_owned(),
-            id: job.id.0.clone(),
+            id: job.id.to_string(),
             job_type: job.job_type.clone(),
             queue: job.queue.clone(),
             state: job.state.into(),

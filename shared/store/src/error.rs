@@ -76,6 +76,14 @@ pub enum StoreError {
     /// A job with this id exists already (OJS core §6.1).
     #[error("a job with id {0} exists already")]
     DuplicateJob(JobId),
+    /// Jobs or workflows of several tenants have this id, and the request names no tenant.
+    #[error("several tenants have the id {id}")]
+    AmbiguousId {
+        /// The id.
+        id: String,
+        /// The tenants; `None` for what belongs to none.
+        tenants: Vec<Option<String>>,
+    },
     /// A list was to continue after a job that is not stored.
     #[error("the list cannot continue after job {0}, which is not stored")]
     UnknownPlace(JobId),

@@ -22,7 +22,8 @@ const LONGEST: usize = 4096;
 pub struct Piece {
     /// The engagement.
     pub engagement: EngagementId,
-    /// The job.
+    /// The job, in its unique form.
+    #[serde(serialize_with = "JobId::serialize_whole")]
     pub job: JobId,
     /// The turn.
     pub turn: i64,

@@ -5,6 +5,9 @@ mod approvals;
 mod audit;
 mod caps;
 mod emails;
+mod chosen_ids;
+mod costly;
+mod foreign;
 mod freeze;
 mod keys;
 mod matrix;
@@ -50,6 +53,11 @@ impl<'a> Client<'a> {
         let headers = [&[("Authorization", key.as_str())][..], more].concat();
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.server.send(method, path, &headers, body).await
+    }
+
+    async fn send_text(&self, method: Method, path: &str, body: String) -> Reply {
+        let key = format!("Bearer {}", self.secret);
+        self.server.send(method, path, &[("Authorization", key.as_str())], body).await
     }
 
     async fn get(&self, path: &str) -> Reply {

@@ -111,7 +111,7 @@ async fn check_one(
     let Some(guardrail) = agent.guardrails.of(side) else { return Ok(()) };
     let call_id = CallId(format!(
         "{}-guard-{}-{}-{position}",
-        outbox.claimed.job.id,
+        outbox.claimed.job.id.as_str(),
         side.as_str(),
         outbox.position.turn
     ));

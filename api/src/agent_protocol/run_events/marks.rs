@@ -1,6 +1,6 @@
 //! The position up to which each engagement of a run was written.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use turnstone_domain::{EngagementId, JobId};
 
@@ -14,12 +14,18 @@ pub(super) struct Mark {
     /// The number of agents between it and the caller.
     pub depth: i64,
     /// The request of the run that it works for; its own jobs are the requests at depth 0.
+    #[serde(serialize_with = "whole")]
     pub request: Option<JobId>,
     /// The engagement that it works for.
     pub above: Option<EngagementId>,
     /// True if control is handed over to it: then it speaks for that engagement once it has answered.
     #[serde(default)]
     pub handoff: bool,
+}
+
+/// Serializes the unique form of an id.
+fn whole<S: Serializer>(id: &Option<JobId>, serializer: S) -> Result<S::Ok, S::Error> {
+    id.as_ref().map(JobId::as_str).serialize(serializer)
 }
 
 /// The marks of a run, as they are kept.

@@ -288,7 +288,7 @@ impl<'a> Round<'a> {
         }
         let (found, names) = (self.app.api.store.views.job(job).await?, self.app.names().await?);
         let requested = found.map_or_else(
-            || RequestFacts { name: job.0.clone(), ..RequestFacts::default() },
+            || RequestFacts { name: job.to_string(), ..RequestFacts::default() },
             |job| RequestFacts {
                 name: super::name::of(names, &job),
                 input: super::name::input(&job),

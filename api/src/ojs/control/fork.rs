@@ -67,10 +67,10 @@ pub(crate) async fn fork(
         engagement: EngagementId(app.api.ids.next()),
     };
     work::check_job(&app, &JobId::from(id.as_str()), &tenant, WorkKind::Chosen).await?;
-    match app.api.store.control.fork(target(&app, &id, tenant), fork).await? {
+    match app.api.store.control.fork(target(&app, &id, tenant).await?, fork).await? {
         Ok(branch) => Ok(reply::ok(&Forked {
             branch_id: branch.id,
-            job_id: branch.job.0,
+            job_id: branch.job.to_string(),
             content_id: branch.content,
             branch_name: name,
             at_turn: branch.at_turn,

@@ -74,10 +74,10 @@ pub(crate) async fn merge(
         engagement: EngagementId(app.api.ids.next()),
     };
     work::check_job(&app, &JobId::from(id.as_str()), &tenant, WorkKind::Chosen).await?;
-    match app.api.store.control.merge(target(&app, &id, tenant), merge).await? {
+    match app.api.store.control.merge(target(&app, &id, tenant).await?, merge).await? {
         Ok(merged) => Ok(reply::ok(&Reply {
             merged_id: merged.branch.id,
-            job_id: merged.branch.job.0,
+            job_id: merged.branch.job.to_string(),
             content_id: merged.branch.content,
             strategy: strategy.as_str(),
             state: "paused",

@@ -44,7 +44,7 @@ pub(crate) async fn pause(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let Pause { reason } = request::read_if_any(&body)?;
-    match app.api.store.control.pause(target(&app, &id, tenant), reason).await? {
+    match app.api.store.control.pause(target(&app, &id, tenant).await?, reason).await? {
         Ok(state) => {
             Ok(reply::ok(&AgentControlStatus { state: "paused", job_id: id, job_state: state.as_str() }))
         }

@@ -5,7 +5,6 @@ use crate::reply::Failure;
 use crate::request::Tenant;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 use turnstone_store::{Refusal, Target};
 
@@ -26,9 +25,12 @@ pub(super) fn name<'de, D: Deserializer<'de>>(member: D) -> Result<String, D::Er
 }
 
 /// Returns the target job, as of now.
-pub(super) fn target(app: &Shared, job: &str, tenant: Tenant) -> Target {
-    let by = tenant.principal.identity.clone();
-    Target { job: JobId::from(job), tenant: tenant.into_name(), by, at: app.api.clock.now() }
+///
+/// # Errors
+/// 409 when several tenants have a job with this id; the error of the store.
+pub(super) async fn target(app: &Shared, job: &str, tenant: Tenant) -> Result<Target, Failure> {
+    let (job, by) = (tenant.job(app, job).await?, tenant.principal.identity.clone());
+    Ok(Target { job, tenant: tenant.into_name(), by, at: app.api.clock.now() })
 }
 
 /// Returns why the store refused it, for the client.

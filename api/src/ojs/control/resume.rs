@@ -33,7 +33,7 @@ pub(crate) async fn resume(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let Resume { approved, comment } = request::read_if_any(&body)?;
-    match app.api.store.control.resume(target(&app, &id, tenant), approved, comment).await? {
+    match app.api.store.control.resume(target(&app, &id, tenant).await?, approved, comment).await? {
         Ok(state) => {
             Ok(reply::ok(&AgentControlStatus { state: "running", job_id: id, job_state: state.as_str() }))
         }

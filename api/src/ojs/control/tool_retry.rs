@@ -68,9 +68,12 @@ pub(crate) async fn tool_retry(
         return Err(OjsError::new(403, "forbidden", message, hint).with("role", "approver").into());
     }
     if retry.approved {
-        check_submitter(&app, &JobId::from(id.as_str()), &tenant.principal).await?;
+        let job = app.api.store.views.job_of(&JobId::from(id.as_str()), tenant.name()).await?;
+        if let Some(job) = job {
+            check_submitter(&app, &job.id, &tenant.principal).await?;
+        }
     }
-    match app.api.store.control.retry_tool(target(&app, &id, tenant), retry).await? {
+    match app.api.store.control.retry_tool(target(&app, &id, tenant).await?, retry).await? {
         Ok(retried) => Ok(reply::ok(&Reply {
             retried: true,
             tool_call_id: call,

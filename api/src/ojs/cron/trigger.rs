@@ -35,8 +35,8 @@ pub(crate) async fn trigger(State(app): State<Shared>, Segment(name): Segment, t
     let mut job = accept_stored(&app, cron::template_of(&entry)?, &owner, now).await?;
     cron::stamp(&mut job, &entry, now, now);
     let id = app.api.store.crons.trigger(&entry, job, now).await?;
-    let job = app.api.store.views.job(&id).await?.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
+    let job = app.api.store.views.job(&id).await?.ok_or_else(|| OjsError::not_found("job", id.shown()))?;
     let reply = find(&app, &name, &owner).await?.into();
-    let triggered = TriggeredCron { job: JobBody::from(&job), job_id: id.0, reply };
+    let triggered = TriggeredCron { job: JobBody::from(&job), job_id: id.to_string(), reply };
     Ok(reply::json(StatusCode::CREATED, &triggered))
 }

@@ -6,7 +6,7 @@ use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use serde::Serialize;
-use turnstone_domain::{JobId, JobState};
+use turnstone_domain::JobState;
 use turnstone_ojs::{JobReply, OjsError};
 use turnstone_store::CancelOutcome;
 use utoipa::ToSchema;
@@ -50,7 +50,7 @@ pub(crate) async fn delete_job(State(app): State<Shared>, Segment(id): Segment, 
 }
 
 pub(in crate::ojs) async fn cancel(app: &App, id: String, tenant: &Tenant) -> Answer {
-    let job_id = JobId::from(id.as_str());
+    let job_id = tenant.job(app, &id).await?;
     let missing = || OjsError::not_found("job", &id);
     match app.api.store.intake.cancel_of(&job_id, tenant.name(), app.api.clock.now()).await? {
         CancelOutcome::Cancelled { previous } => {

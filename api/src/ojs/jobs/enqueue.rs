@@ -153,5 +153,5 @@ pub(super) async fn stored(app: &App, job: NewJob, pushed: &Pushed) -> Result<Jo
 /// Returns the job from the store.
 pub(super) async fn as_it_stands(app: &App, pushed: &Pushed) -> Result<Job, Failure> {
     let found = app.api.store.views.job(&pushed.id).await?;
-    Ok(found.ok_or_else(|| OjsError::not_found("job", pushed.id.as_str()))?)
+    Ok(found.ok_or_else(|| OjsError::not_found("job", pushed.id.shown()))?)
 }

@@ -42,8 +42,8 @@ pub(crate) async fn job_events(
     let Some(job) = app.api.store.views.job_of(&job_id, tenant.name()).await? else {
         return Err(OjsError::not_found("job", &id).into());
     };
-    let bell_name = job.agent.map_or(id, |agent| agent.engagement_id.0);
+    let bell_name = job.agent.map_or_else(|| job.id.0.clone(), |agent| agent.engagement_id.0);
     let source =
-        Source { filter: EventFilter::Job(job_id), bell_name, ended: job.state.is_terminal(), live: None };
+        Source { filter: EventFilter::Job(job.id), bell_name, ended: job.state.is_terminal(), live: None };
     stream::answer(app, source, &headers, &params).await
 }

@@ -7,7 +7,6 @@ use crate::ojs::jobs::cancel_job::{self, CancelledJob};
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::JobId;
 use turnstone_ojs::{JobReply, OjsError, RetryRequest, overrides};
 use turnstone_store::ActionOutcome;
 
@@ -53,7 +52,7 @@ pub(crate) async fn retry(
 ) -> Answer {
     let now = app.api.clock.now();
     let anew = overrides(&body, now)?;
-    let job_id = JobId::from(id.as_str());
+    let job_id = tenant.job(&app, &id).await?;
     let missing = || OjsError::not_found("job", &id);
     match app.api.store.operate.retry(&job_id, tenant.name(), false, anew, now).await? {
         ActionOutcome::Done { previous } => {
@@ -63,7 +62,7 @@ pub(crate) async fn retry(
         }
         ActionOutcome::Forked => Err(super::forked(&id).into()),
         ActionOutcome::HasFurtherInputs => Err(super::has_further_inputs(&id).into()),
-        ActionOutcome::NotUnique(other) => Err(OjsError::not_unique(other.as_str()).into()),
+        ActionOutcome::NotUnique(other) => Err(OjsError::not_unique(other.shown()).into()),
         ActionOutcome::Refused(state) => {
             let message =
                 format!("Job {id} cannot be tried again: it is {state}, not discarded or retryable.");

@@ -157,8 +157,12 @@ fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
         succeeded: if dry_run { 0 } else { succeeded },
         failed,
         remaining: matched.saturating_sub(reached),
-        ids: done.into_iter().map(|id| id.0).collect(),
-        errors: refused.into_iter().take(LISTED).map(|(id, state)| reported((id.0, state))).collect(),
+        ids: done.into_iter().map(|id| id.to_string()).collect(),
+        errors: refused
+            .into_iter()
+            .take(LISTED)
+            .map(|(id, state)| reported((id.to_string(), state)))
+            .collect(),
     }
 }
 

@@ -4,7 +4,6 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::JobId;
 use turnstone_ojs::{JobReply, OjsError};
 
 /// One dead letter.
@@ -15,7 +14,8 @@ use turnstone_ojs::{JobReply, OjsError};
     responses((status = 200, description = "The job.", body = JobReply)),
 )]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
-    match app.api.store.operate.dead_letter(&JobId::from(id.as_str()), tenant.name()).await? {
+    let job = tenant.job(&app, &id).await?;
+    match app.api.store.operate.dead_letter(&job, tenant.name()).await? {
         Some(job) => Ok(reply::ok(&JobReply::from(&job))),
         None => Err(OjsError::not_found("dead letter", &id).into()),
     }

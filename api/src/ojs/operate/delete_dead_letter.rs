@@ -9,7 +9,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 use turnstone_store::ActionOutcome;
 use utoipa::ToSchema;
@@ -57,7 +56,8 @@ pub(crate) async fn delete_for_admins(
 }
 
 async fn remove(app: &App, id: &str, tenant: &Tenant, operator: &Operator) -> Result<(), Failure> {
-    match app.api.store.operate.delete_dead_letter(&JobId::from(id), tenant.name()).await? {
+    let job = tenant.job(app, id).await?;
+    match app.api.store.operate.delete_dead_letter(&job, tenant.name()).await? {
         ActionOutcome::Done { previous } => {
             operator.did("dead_letter.delete", id, &format!("deleted, was {previous}"));
             Ok(())

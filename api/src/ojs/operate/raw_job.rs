@@ -50,7 +50,8 @@ pub(crate) async fn raw_job(State(app): State<Shared>, Segment(id): Segment, ten
         let message = "Raw rows are shown to operators of all tenants only.";
         return Err(OjsError::new(403, "forbidden", message, hint).into());
     }
-    let rows = app.api.store.operate.raw_job(&JobId::from(id.as_str())).await?;
+    let job = app.api.store.views.unique_id(&JobId::from(id.as_str())).await?;
+    let rows = app.api.store.operate.raw_job(&job).await?;
     if rows.is_empty() {
         return Err(OjsError::not_found("job", &id).into());
     }

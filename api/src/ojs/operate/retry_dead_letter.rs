@@ -6,7 +6,6 @@ use crate::audit::Operator;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::JobId;
 use turnstone_ojs::{JobReply, OjsError, RetryRequest, overrides};
 use turnstone_store::ActionOutcome;
 
@@ -27,7 +26,7 @@ pub(crate) async fn retry(
 ) -> Answer {
     let now = app.api.clock.now();
     let anew = overrides(&body, now)?;
-    let job_id = JobId::from(id.as_str());
+    let job_id = tenant.job(&app, &id).await?;
     let missing = || OjsError::not_found("dead letter", &id);
     match app.api.store.operate.retry(&job_id, tenant.name(), true, anew, now).await? {
         ActionOutcome::Done { previous } => {

@@ -29,5 +29,5 @@ pub(crate) async fn configure(
     let counted = queues.counts(std::slice::from_ref(&name), None).await?;
     let counts = StateCounts::of_queue(&name, &counted);
     let known = queues.queue(&name).await?;
-    Ok(reply::ok(&detail(name, known, counts)))
+    Ok(reply::ok(&detail(name, known, counts, None)))
 }

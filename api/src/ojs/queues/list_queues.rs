@@ -35,7 +35,8 @@ pub(crate) async fn list_queues(State(app): State<Shared>, tenant: Tenant, param
         Page { limit: params.number("limit", 50, 1, 200)?, offset: params.number("offset", 0, 0, u32::MAX)? };
     let (queues, total) = app.api.store.queues.page(tenant.name(), page).await?;
     let pagination = SlicePosition::of(total, page, queues.len());
-    let queues = queues.iter().map(|queue| Brief::of(queue.name.clone(), Some(queue))).collect();
+    let queues =
+        queues.iter().map(|queue| Brief::of(queue.name.clone(), Some(queue), tenant.name())).collect();
     Ok(reply::ok(&QueueList { queues, pagination }))
 }
 

@@ -80,7 +80,7 @@ async fn set(app: &App, name: String, paused: bool) -> Answer {
     queue_name(&name)?;
     app.api.store.queues.pause(&name, paused, app.api.clock.now()).await?;
     let known = app.api.store.queues.queue(&name).await?;
-    let queue = Brief::of(name.clone(), known.as_ref());
+    let queue = Brief::of(name.clone(), known.as_ref(), None);
     let status = super::brief::status(paused).to_owned();
     Ok(reply::ok(&PausedQueue { queue, name, paused, status }))
 }

@@ -36,5 +36,5 @@ pub(crate) async fn put_queue(
     let counted = queues.counts(std::slice::from_ref(&name), None).await?;
     let counts = StateCounts::of_queue(&name, &counted);
     let known = queues.queue(&name).await?;
-    Ok(reply::json(status, &detail(name, known, counts)))
+    Ok(reply::json(status, &detail(name, known, counts, None)))
 }

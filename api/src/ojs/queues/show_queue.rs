@@ -1,6 +1,6 @@
 //! `GET /ojs/v1/queues/{name}`, `/stats` and `GET /ojs/v1/admin/queues/{name}`: one queue.
 
-use super::brief::{Brief, status};
+use super::brief::{Brief, created_at, status};
 use super::settings::queue_name;
 use crate::api::{App, Shared};
 use crate::counts::StateCounts;
@@ -25,10 +25,10 @@ pub(super) struct QueueReply {
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses((status = 200, description = "The queue.", body = QueueReply)),
 )]
-pub(crate) async fn show_queue(State(app): State<Shared>, _tenant: Tenant, Segment(name): Segment) -> Answer {
+pub(crate) async fn show_queue(State(app): State<Shared>, tenant: Tenant, Segment(name): Segment) -> Answer {
     queue_name(&name)?;
     let known = app.api.store.queues.queue(&name).await?;
-    Ok(reply::ok(&QueueReply { queue: Brief::of(name, known.as_ref()) }))
+    Ok(reply::ok(&QueueReply { queue: Brief::of(name, known.as_ref(), tenant.name()) }))
 }
 
 /// The jobs of a queue, in two shapes: for clients of the conformance cases, and for those of the binding.
@@ -126,7 +126,7 @@ pub struct QueueDetail {
     pool: Option<String>,
     /// Its weight there.
     weight: i64,
-    /// RFC 3339; null for queues that were there from the beginning.
+    /// RFC 3339; null for tenants, and for queues that were there from the beginning.
     pub created_at: Option<String>,
 }
 
@@ -144,15 +144,23 @@ pub(crate) async fn queue_detail(
 ) -> Answer {
     queue_name(&name)?;
     let (known, counts) = counted(&app, &name, tenant.name()).await?;
-    Ok(reply::ok(&detail(name, known, counts)))
+    Ok(reply::ok(&detail(name, known, counts, tenant.name())))
 }
 
 /// Returns a queue; an unused one is empty and has no settings.
-pub(super) fn detail(name: String, known: Option<Queue>, counts: StateCounts) -> QueueDetail {
+pub(super) fn detail(
+    name: String,
+    known: Option<Queue>,
+    counts: StateCounts,
+    tenant: Option<&str>,
+) -> QueueDetail {
     let paused = known.as_ref().is_some_and(|queue| queue.paused);
     let (config, pool, weight, max_depth, created_at) = known.map_or_else(
         || (Map::new(), None, 1, None, None),
-        |queue| (queue.config, queue.pool, queue.weight, queue.limits.max_depth, queue.created_at),
+        |queue| {
+            let created_at = created_at(&queue, tenant);
+            (queue.config, queue.pool, queue.weight, queue.limits.max_depth, created_at)
+        },
     );
     let created_at = created_at.map(|at| at.to_rfc3339());
     let (state, depth) = (status(paused).to_owned(), counts.depth());

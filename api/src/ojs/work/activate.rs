@@ -8,7 +8,7 @@ use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::principal::WorkKind;
-use turnstone_domain::{JobId, JobState};
+use turnstone_domain::JobState;
 use turnstone_ojs::JobReply;
 
 /// Activates a job that waits in `pending`.
@@ -22,7 +22,7 @@ use turnstone_ojs::JobReply;
     ),
 )]
 pub(crate) async fn activate(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
-    let (id, at) = (JobId(id), app.api.clock.now());
+    let (id, at) = (tenant.job(&app, &id).await?, app.api.clock.now());
     work::check_job(&app, &id, &tenant, WorkKind::Unchanged).await?;
     let outcome = app.api.store.remote.activate(&id, tenant.name(), at).await?;
     let job = outcome::done(outcome, &id, "cannot be activated")?;

@@ -50,7 +50,7 @@ pub(super) async fn hear(
     };
     let answer = app.api.store.remote.heartbeat(beat).await.map_err(refused)?;
     let directive = answer.directive.map_or("running", Directive::as_str);
-    let jobs_extended = answer.extended.into_iter().map(|id| id.0).collect();
+    let jobs_extended = answer.extended.into_iter().map(|id| id.to_string()).collect();
     Ok((
         shapes::Heard { state: directive, directive, jobs_extended, server_time: at.to_rfc3339() },
         answer.state,

@@ -10,13 +10,16 @@ use turnstone_store::RemoteOutcome;
 pub(super) fn done<T>(outcome: RemoteOutcome<T>, job: &JobId, what: &str) -> Result<T, Failure> {
     Err(match outcome {
         RemoteOutcome::Done(done) => return Ok(done),
-        RemoteOutcome::NotFound => OjsError::not_found("job", job.as_str()),
+        RemoteOutcome::NotFound => OjsError::not_found("job", job.shown()),
         RemoteOutcome::WrongState(state) => {
             OjsError::conflict(format!("Job {job} {what}: it is {state}.")).with("state", state.as_str())
         }
         RemoteOutcome::NotYours { holder } => {
             let message = format!("Job {job} {what}: worker `{holder}` holds it.");
             OjsError::conflict(message).with("worker_id", holder)
+        }
+        RemoteOutcome::OfSeveralTenants(tenants) => {
+            OjsError::ambiguous(job.shown(), &tenants.into_iter().map(Some).collect::<Vec<_>>())
         }
         RemoteOutcome::NotForYou => {
             let message = format!(

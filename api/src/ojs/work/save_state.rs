@@ -6,7 +6,6 @@ use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::JobId;
 use turnstone_ojs::work;
 
 /// Keeps a state of the job for its next attempt, in place of the last one. Jobs that have ended keep theirs.
@@ -26,7 +25,7 @@ pub(crate) async fn save_state(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    save(&app, id.into(), &tenant, &body).await
+    save(&app, &id, &tenant, &body).await
 }
 
 /// The same, as the specification defines it.
@@ -46,10 +45,11 @@ pub(crate) async fn post_state(
     tenant: Tenant,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    save(&app, id.into(), &tenant, &body).await
+    save(&app, &id, &tenant, &body).await
 }
 
-async fn save(app: &App, id: JobId, tenant: &Tenant, body: &[u8]) -> Answer {
+async fn save(app: &App, id: &str, tenant: &Tenant, body: &[u8]) -> Answer {
+    let id = tenant.job(app, id).await?;
     let state = work::saved_state(body)?.into_text();
     let outcome = app.api.store.remote.save_state(&id, tenant.name(), state, app.api.clock.now()).await?;
     let saved = outcome::done(outcome, &id, "cannot save a state")?;

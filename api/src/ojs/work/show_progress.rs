@@ -17,10 +17,10 @@ use turnstone_store::Progress;
     responses((status = 200, description = "How far it is.", body = shapes::Progress)),
 )]
 pub(crate) async fn show_progress(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
-    let job_id = JobId(id);
+    let job_id = tenant.job(&app, &id).await?;
     match app.api.store.remote.progress(&job_id, tenant.name()).await? {
         Some(progress) => Ok(reply::ok(&shown(&job_id, progress)?)),
-        None => Err(OjsError::not_found("job", job_id.as_str()).into()),
+        None => Err(OjsError::not_found("job", job_id.shown()).into()),
     }
 }
 

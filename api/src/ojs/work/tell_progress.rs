@@ -5,7 +5,7 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::{JobId, RawJson};
+use turnstone_domain::RawJson;
 use turnstone_ojs::OjsError;
 use turnstone_ojs::work::ProgressBody;
 use turnstone_store::NewProgress;
@@ -26,7 +26,7 @@ pub(crate) async fn tell_progress(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let body = ProgressBody::read(&body)?;
-    let (job_id, at) = (JobId(id), app.api.clock.now());
+    let (job_id, at) = (tenant.job(&app, &id).await?, app.api.clock.now());
     let reported = NewProgress {
         millionths: body.millionths(),
         message: body.message,
@@ -35,6 +35,6 @@ pub(crate) async fn tell_progress(
     };
     match app.api.store.remote.tell_progress(&job_id, tenant.name(), reported, at).await? {
         Some(progress) => Ok(reply::ok(&show_progress::shown(&job_id, progress)?)),
-        None => Err(OjsError::not_found("job", job_id.as_str()).into()),
+        None => Err(OjsError::not_found("job", job_id.shown()).into()),
     }
 }

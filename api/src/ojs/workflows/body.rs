@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use turnstone_domain::JobState;
+use turnstone_domain::ids::shown;
 use turnstone_domain::workflow::{StepRole, WorkflowKind, WorkflowState};
 use turnstone_ojs::{OjsError, OpenValue};
 use turnstone_store::{Workflow, WorkflowStep};
@@ -105,7 +106,7 @@ impl WorkflowBody {
         let (steps_total, steps_completed) = counts(workflow.kind.fails_at_once());
         let (jobs_total, jobs_completed) = counts(!workflow.kind.fails_at_once());
         Self {
-            id: workflow.id.clone(),
+            id: shown(&workflow.id).to_owned(),
             kind: workflow.kind.as_str().to_owned(),
             name: workflow.name.clone(),
             state: workflow.state.as_str().to_owned(),
@@ -151,7 +152,7 @@ impl StepBody {
         let member = step.role == StepRole::Member && !step.needs.is_empty();
         Self {
             id: step.name.clone(),
-            job_id: step.job_id.0.clone(),
+            job_id: step.job_id.to_string(),
             job_type: step.job_type.clone(),
             state: step.state.as_str().to_owned(),
             job_state: step.job_state.map(OpenValue::from),
@@ -162,5 +163,5 @@ impl StepBody {
 
 /// 404 for a workflow that does not exist, or is another tenant's.
 pub(super) fn missing(id: &str) -> OjsError {
-    OjsError::not_found("workflow", id)
+    OjsError::not_found("workflow", shown(id))
 }

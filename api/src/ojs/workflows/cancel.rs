@@ -34,7 +34,9 @@ pub(super) async fn cancel(State(app): State<Shared>, tenant: Tenant, Segment(id
 
 async fn end(app: &App, tenant: &Tenant, id: &str) -> Answer {
     let workflows = &app.api.store.workflows;
-    match workflows.cancel(id, tenant.name(), app.api.clock.now()).await? {
+    let found = workflows.workflow(id, tenant.name()).await?;
+    let (found, _) = found.ok_or_else(|| missing(id))?;
+    match workflows.cancel(&found.id, tenant.name(), app.api.clock.now()).await? {
         WorkflowCancel::Cancelled => {}
         WorkflowCancel::NotFound => return Err(missing(id).into()),
         WorkflowCancel::AlreadyEnded(state) => {

@@ -8,6 +8,7 @@ use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
+use turnstone_domain::ids::{chosen, shown};
 use turnstone_ojs::workflow::{CreateWorkflow, WorkflowRequest};
 use turnstone_store::{NewStep, NewWorkflow, WaitingJob};
 
@@ -22,7 +23,7 @@ use turnstone_store::{NewStep, NewWorkflow, WaitingJob};
 pub(super) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
     let now = app.api.clock.now();
     let request = WorkflowRequest::read(&body)?;
-    let id = request.id.unwrap_or_else(|| app.api.ids.next());
+    let id = request.id.map_or_else(|| app.api.ids.next(), |id| chosen(&id, tenant.name()));
     let mut members = Members::new(&app, &tenant, now);
     let (mut steps, mut places) = (Vec::with_capacity(request.steps.len()), Vec::new());
     for (at, step) in request.steps.into_iter().enumerate() {
@@ -40,7 +41,7 @@ pub(super) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(
     let found = app.api.store.workflows.workflow(&id, tenant.name()).await?;
     let (workflow, steps) = found.ok_or_else(|| missing(&id))?;
     let mut response = reply::json(StatusCode::CREATED, &WorkflowReply::of(&workflow, &steps));
-    if let Ok(location) = HeaderValue::from_str(&format!("/ojs/v1/workflows/{id}")) {
+    if let Ok(location) = HeaderValue::from_str(&format!("/ojs/v1/workflows/{}", shown(&id))) {
         response.headers_mut().insert(LOCATION, location);
     }
     Ok(response)

@@ -6,6 +6,7 @@ use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use serde::Serialize;
+use turnstone_domain::ids::shown;
 use utoipa::ToSchema;
 
 /// How many of the members of a workflow have ended, and how. Callbacks do not count.
@@ -43,6 +44,6 @@ pub(super) async fn progress(State(app): State<Shared>, tenant: Tenant, Segment(
         completed: workflow.succeeded,
         failed: workflow.ended - workflow.succeeded,
         pending: workflow.members - workflow.ended,
-        workflow_id: workflow.id,
+        workflow_id: shown(&workflow.id).to_owned(),
     }))
 }

@@ -59,7 +59,7 @@ impl EngagementRecord {
     pub fn is_inherited(&self, turn: i64) -> bool {
         let mut of_turn = self.checkpoints.iter().filter(|done| done.turn == turn);
         let began = of_turn.find_map(Checkpoint::read::<InitBody>).and_then(|init| init.request_id);
-        began.is_some_and(|job| job != self.job.id)
+        began.is_some_and(|job| job.shown() != self.job.id.shown())
     }
 
     /// Returns the first turn that it does not share with another engagement. A fork has phases of this turn from its

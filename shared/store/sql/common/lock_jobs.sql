@@ -6,10 +6,10 @@ WHERE j.id {in: ids}
 ORDER BY j.seq
 {lock}
 --- lock_job
--- One job, to be changed. $1 id, $2 tenant; NULL means every tenant. The tenant is compared in a form that no index
--- serves: a job is found by its id, however few jobs a tenant has.
+-- One job, to be changed. $1 id, $2 tenant; NULL means every tenant. A client of the tenant may have chosen the id. The
+-- tenant is compared in a form that no index serves: a job is found by its id, however few jobs a tenant has.
 FROM jobs AS j
-WHERE j.id = $1 AND coalesce(j.tenant = $2, $2 IS NULL)
+WHERE j.id IN ($1, $1 || '~' || $2) AND coalesce(j.tenant = $2, $2 IS NULL)
 {lock}
 --- lock_jobs_by_lease
 -- Jobs whose fencing token matches: the only ones that may be written. Only an active job has a token; not saying so
@@ -18,6 +18,12 @@ FROM {rows: id, token}
 JOIN jobs AS j ON j.id = r.id AND j.lease_token = r.token
 ORDER BY j.seq
 {lock of j}
+--- lock_chosen_jobs
+-- Active jobs with ids that clients chose for their tenants: by these ids without the tenants.
+FROM jobs AS j
+WHERE substr(j.id, 1, 36) {in: ids} AND substr(j.id, 37, 1) = '~' AND j.state = 'active'
+ORDER BY j.seq
+{lock}
 --- lock_due_jobs
 -- Scheduled and retryable jobs whose time has come.
 FROM jobs AS j

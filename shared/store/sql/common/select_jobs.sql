@@ -42,14 +42,22 @@ ORDER BY $11 * CASE $10 WHEN 'priority' THEN j.priority WHEN 'attempt' THEN j.at
                    WHEN 'run_at' THEN j.run_at ELSE coalesce(j.ended_at, 0) END, $11 * j.seq
 LIMIT $12 OFFSET $13
 --- select_job_by_id
--- One job, to look at. $1 id, $2 tenant; NULL means every tenant.
-WHERE j.id = $1 AND coalesce(j.tenant = $2, $2 IS NULL)
+-- One job, to look at. $1 id, $2 tenant, a client of which may have chosen the id; NULL means every tenant.
+WHERE j.id IN ($1, $1 || '~' || $2) AND coalesce(j.tenant = $2, $2 IS NULL)
+--- select_jobs_of_any_tenant
+-- The jobs whose id is $1 without the tenant for which a client chose it.
+WHERE j.seq IN (SELECT a.seq FROM jobs AS a WHERE a.id = $1
+                UNION ALL
+                SELECT b.seq FROM jobs AS b WHERE substr(b.id, 1, 36) = $1 AND substr(b.id, 37, 1) = '~')
+ORDER BY j.seq
 --- select_dead_job
--- One dead letter. $1 id, $2 tenant; NULL means every tenant.
-WHERE j.id = $1 AND j.state = 'discarded' AND j.dead_letter = 1 AND coalesce(j.tenant = $2, $2 IS NULL)
+-- One dead letter. $1 id, $2 tenant, a client of which may have chosen the id; NULL means every tenant.
+WHERE j.id IN ($1, $1 || '~' || $2) AND j.state = 'discarded' AND j.dead_letter = 1
+  AND coalesce(j.tenant = $2, $2 IS NULL)
 --- select_dead_jobs
 -- Dead letters, newest first. The filter is $1 to $6, $9 the job that they follow, if any.
 WHERE {wanted dead letters}
-  AND ($9 IS NULL OR j.seq < (SELECT p.seq FROM jobs AS p WHERE p.id = $9))
+  AND ($9 IS NULL OR j.seq < (SELECT p.seq FROM jobs AS p
+                                WHERE p.id IN ($9, $9 || '~' || $3) AND coalesce(p.tenant = $3, $3 IS NULL)))
 ORDER BY j.seq DESC
 LIMIT $7 OFFSET $8

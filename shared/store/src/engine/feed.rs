@@ -101,7 +101,7 @@ impl Feed {
         }
         if let Some(job) = filter.subject.as_deref().filter(|id| is_uuid_v7(id)) {
             let mut events = self.of_job(filter, job, after, limit.saturating_add(1)).await?;
-            if !events.is_empty() || self.is_job(job).await? {
+            if !events.is_empty() || self.is_job(job, filter.tenant.as_deref()).await? {
                 page.has_more = events.len() > wanted;
                 events.truncate(wanted);
                 page.cursor = events.last().map_or(after, |last| last.cursor);
@@ -180,8 +180,9 @@ impl Feed {
         Ok((found, read_up_to(&read, limit)))
     }
 
-    async fn is_job(&self, id: &str) -> Result<bool, StoreError> {
-        let any = FeedFilter::of_names(EventName::ALL.to_vec());
+    async fn is_job(&self, id: &str, tenant: Option<&str>) -> Result<bool, StoreError> {
+        let tenant = tenant.map(str::to_owned);
+        let any = FeedFilter { tenant, ..FeedFilter::of_names(EventName::ALL.to_vec()) };
         Ok(!self.of_job(&any, id, Cursor::START, 1).await?.is_empty())
     }
 

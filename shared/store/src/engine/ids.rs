@@ -1,15 +1,60 @@
-//! Ids of jobs and engagements by their first characters.
+//! Jobs by their ids, and ids of jobs and engagements by their first characters.
 
-use super::rows::get;
-use super::session::Reader;
+use super::rows::{JobRow, get};
+use super::session::{Arg, Reader, Row};
 use super::views::{Views, all};
 use crate::StoreError;
 use crate::sql::{self, Text};
 use async_recursion::async_recursion as boxed;
-use turnstone_domain::ids::IdPrefix;
-use turnstone_domain::{EngagementId, JobId};
+use turnstone_domain::ids::{IdPrefix, shown};
+use turnstone_domain::{EngagementId, Job, JobId};
 
 impl Views {
+    /// One job, with its result, errors and agent side.
+    #[boxed]
+    pub async fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        let values = [id.as_str().into(), Arg::Text(None)];
+        self.whole("read a job", &sql::SELECT_JOB_BY_ID, &values).await
+    }
+
+    /// The job with this id that a client sent for this tenant, or for any tenant with `None`.
+    ///
+    /// # Errors
+    /// [`StoreError::AmbiguousId`] when several tenants have a job with this id.
+    #[boxed]
+    pub async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
+        let values = [id.as_str().into(), tenant.into()];
+        match tenant {
+            Some(_) => self.whole("read a job", &sql::SELECT_JOB_BY_ID, &values).await,
+            None => self.whole("read a job", &sql::SELECT_JOBS_OF_ANY_TENANT, &values[..1]).await,
+        }
+    }
+
+    async fn whole(
+        &self,
+        action: &'static str,
+        text: &'static Text,
+        values: &[Arg<'_>],
+    ) -> Result<Option<Job>, StoreError> {
+        let mut rows = all(&self.0.readers, action, text, values, JobRow::decode).await?;
+        refuse_several(rows.iter().map(|row| (row.id.as_str(), row.tenant.as_deref())))?;
+        rows.truncate(1);
+        Ok(self.0.complete(rows).await?.pop())
+    }
+
+    /// Returns the unique form of a job's id that a client sent without a tenant; the id itself when there is no such job.
+    ///
+    /// # Errors
+    /// [`StoreError::AmbiguousId`] when several tenants have a job with this id.
+    #[boxed]
+    pub async fn unique_id(&self, id: &JobId) -> Result<JobId, StoreError> {
+        let (action, text) = ("look for a job", &sql::SELECT_JOBS_OF_ANY_TENANT);
+        let decode = |row: &Row| Ok((get::<JobId>(row, "id")?, get::<Option<String>>(row, "tenant")?));
+        let found = all(&self.0.readers, action, text, &[id.as_str().into()], decode).await?;
+        refuse_several(found.iter().map(|(id, tenant)| (id.as_str(), tenant.as_deref())))?;
+        Ok(found.into_iter().next().map_or_else(|| id.clone(), |(unique, _)| unique))
+    }
+
     /// Returns ids of jobs that begin like this, the lowest first, at most `limit`. `tenant` restricts them to the jobs
     /// of one tenant.
     #[boxed]
@@ -36,6 +81,21 @@ impl Views {
             beginning_with(&self.0.readers, &sql::SELECT_ENGAGEMENT_IDS, (prefix, tenant, limit)).await?;
         Ok(found.into_iter().map(EngagementId).collect())
     }
+}
+
+/// Refuses an id that jobs or workflows of several tenants have.
+pub(super) fn refuse_several<'a>(
+    found: impl ExactSizeIterator<Item = (&'a str, Option<&'a str>)>,
+) -> Result<(), StoreError> {
+    if found.len() < 2 {
+        return Ok(());
+    }
+    let (ids, tenants): (Vec<&str>, Vec<Option<&str>>) = found.unzip();
+    let id = ids.first().map(|id| shown(id).to_owned()).unwrap_or_default();
+    Err(StoreError::AmbiguousId {
+        id,
+        tenants: tenants.into_iter().map(|tenant| tenant.map(str::to_owned)).collect(),
+    })
 }
 
 /// Whole ids are the bounds, so every collation of the database gives the same ones.

@@ -68,6 +68,8 @@ pub enum RemoteOutcome<T> {
         /// Who.
         holder: String,
     },
+    /// The worker holds jobs of these tenants with the same id, and names no tenant; nothing changed.
+    OfSeveralTenants(Vec<String>),
     /// The job waits for an answer to a review, or is served by our own workers; nothing changed.
     NotForYou,
 }
@@ -80,6 +82,7 @@ impl<T> RemoteOutcome<T> {
             Self::NotFound => RemoteOutcome::NotFound,
             Self::WrongState(state) => RemoteOutcome::WrongState(state),
             Self::NotYours { holder } => RemoteOutcome::NotYours { holder },
+            Self::OfSeveralTenants(tenants) => RemoteOutcome::OfSeveralTenants(tenants),
             Self::NotForYou => RemoteOutcome::NotForYou,
         }
     }
@@ -313,6 +316,7 @@ impl Remote {
             RemoteOutcome::NotFound => return Ok(RemoteOutcome::NotFound),
             RemoteOutcome::WrongState(state) => return Ok(RemoteOutcome::WrongState(state)),
             RemoteOutcome::NotYours { holder } => return Ok(RemoteOutcome::NotYours { holder }),
+            RemoteOutcome::OfSeveralTenants(tenants) => return Ok(RemoteOutcome::OfSeveralTenants(tenants)),
             RemoteOutcome::NotForYou => return Ok(RemoteOutcome::NotForYou),
         };
         // Its history can only be gone if it ended, and was pruned, in this very moment.

@@ -5,9 +5,9 @@ use super::ops::import;
 use crate::StoreError;
 use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
-use turnstone_domain::Timestamp;
 use turnstone_domain::agent::Admission;
 use turnstone_domain::record::EngagementRecord;
+use turnstone_domain::{EngagementId, Timestamp};
 
 /// Why nothing was taken in.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,15 +21,16 @@ pub enum ImportRefusal {
 pub struct Transfers(pub(super) Arc<Engine>);
 
 impl Transfers {
-    /// Takes in an engagement that has ended, with its ids, in one transaction. Without `admitted`, it runs only when an
-    /// agent with the same definition is registered.
+    /// Takes in an engagement that has ended, in one transaction. Returns its id, which is a new one if another tenant has an
+    /// engagement with the id of the record. Without `admitted`, it runs only when an agent with the same definition is
+    /// registered.
     #[boxed]
     pub async fn import(
         &self,
         record: EngagementRecord,
         admitted: Option<Admission>,
         at: Timestamp,
-    ) -> Result<Result<(), ImportRefusal>, StoreError> {
+    ) -> Result<Result<EngagementId, ImportRefusal>, StoreError> {
         self.0
             .write((record, admitted, at), |tx, (record, admitted, at)| {
                 let import = (&*record, *admitted);

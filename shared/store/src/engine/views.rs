@@ -104,22 +104,6 @@ pub(super) async fn many_by_keys<K: Batch, T>(
 pub struct Views(pub(super) Arc<Engine>);
 
 impl Views {
-    /// One job, with its result, errors and agent side.
-    #[boxed]
-    pub async fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
-        self.job_of(id, None).await
-    }
-
-    /// [`Views::job`], if it is this tenant's; `None` means any tenant.
-    #[boxed]
-    pub async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
-        let values = [id.as_str().into(), tenant.into()];
-        match one(&self.0.readers, "read a job", &sql::SELECT_JOB_BY_ID, &values, JobRow::decode).await? {
-            Some(row) => Ok(self.0.complete(vec![row]).await?.pop()),
-            None => Ok(None),
-        }
-    }
-
     /// Jobs in the order that is asked for, and how many match in total. They come without their tool journal; one that
     /// cannot be read whole is there with what can, and says so ([`Job::damaged`]).
     #[boxed]

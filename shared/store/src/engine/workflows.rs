@@ -1,15 +1,17 @@
 //! Chains, groups, batches and graphs: jobs that wait for one another.
 
 use super::Engine;
+use super::ids::refuse_several;
 use super::ops::workflows as ops;
 use super::rows::{Fields, Inconsistency, JobRow, WorkflowRow, decode, get, json};
 use super::session::Args;
 use super::statement::decode_all;
-use super::views::{by_seqs, many};
+use super::views::{all, by_seqs, many};
 use crate::{Page, StoreError, sql};
 use async_recursion::async_recursion as boxed;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use turnstone_domain::ids::shown;
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
 use turnstone_domain::{JobId, JobState, NewJob, RawJson, Timestamp};
 
@@ -146,7 +148,10 @@ impl StepInput {
         let results = get::<Option<&str>>(row, "parent_results")?;
         let results = results.map(|_| json::<Vec<RawJson>>(row, "parent_results")).transpose()?;
         let parent_results = results.map(|results| results.into_iter().map(RawJson::into_text).collect());
-        Ok((get(row, "job_seq")?, Self { workflow_id: Some(get(row, "id")?), parent_results }))
+        Ok((
+            get(row, "job_seq")?,
+            Self { workflow_id: Some(shown(get(row, "id")?).to_owned()), parent_results },
+        ))
     }
 }
 
@@ -193,7 +198,10 @@ impl Workflows {
             .await
     }
 
-    /// One workflow with its steps.
+    /// The workflow with this id that a client sent for this tenant, or for any tenant with `None`, and its steps.
+    ///
+    /// # Errors
+    /// [`StoreError::AmbiguousId`] when several tenants have a workflow with this id.
     #[boxed]
     pub async fn workflow(
         &self,
@@ -201,12 +209,13 @@ impl Workflows {
         tenant: Option<&str>,
     ) -> Result<Option<(Workflow, Vec<WorkflowStep>)>, StoreError> {
         let values = [id.into(), tenant.into()];
-        let rows = self
-            .0
-            .readers
-            .read("read a workflow", &sql::SELECT_WORKFLOW_BY_ID, Args::Values(&values))
-            .await?;
-        let Some(row) = decode_all(&rows, decode::<WorkflowRow>)?.pop() else { return Ok(None) };
+        let (text, values) = match tenant {
+            Some(_) => (&sql::SELECT_WORKFLOW_BY_ID, &values[..]),
+            None => (&sql::SELECT_WORKFLOWS_OF_ANY_TENANT, &values[..1]),
+        };
+        let found = all(&self.0.readers, "read a workflow", text, values, decode::<WorkflowRow>).await?;
+        refuse_several(found.iter().map(|row| (row.id.as_str(), row.tenant.as_deref())))?;
+        let Some(row) = found.into_iter().next() else { return Ok(None) };
         let values = [row.seq.into()];
         let steps =
             self.0.readers.read("read steps", &sql::SELECT_WORKFLOW_STEPS, Args::Values(&values)).await?;

@@ -18,7 +18,7 @@ pub(in super::super) async fn apply(
     tenant: Option<&str>,
     at: Timestamp,
 ) -> Result<CancelOutcome, StoreError> {
-    delegations::lock_tree(session, std::slice::from_ref(id)).await?;
+    delegations::lock_tree(session, &[id.clone(), JobId::chosen(id.as_str(), tenant)]).await?;
     let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(CancelOutcome::NotFound) };
     let previous = unit.change_job(seq)?.state;
     if previous.is_terminal() {

@@ -1,6 +1,6 @@
 //! Import: an engagement that has ended elsewhere, with its ids and everything that is on record of it.
 
-use super::super::rows::{self, JobRow, NewScope, ScopeVersion, StateKey};
+use super::super::rows::{self, NewScope, ScopeVersion, StateKey};
 use super::super::session::{Arg, Args, Session};
 use super::super::statement::{Writes, as_json, read, read_by};
 use super::super::unit::Unit;
@@ -17,7 +17,7 @@ use turnstone_domain::record::{EngagementRecord, NewIds, add_new_id};
 use turnstone_domain::review::{NewReview, ReviewState};
 use turnstone_domain::session_state::Scope;
 use turnstone_domain::tool_call::ToolCall;
-use turnstone_domain::{AgentDefinition, CallId, EventName, Ids, NewEvent, ReviewId, Terms, Timestamp};
+use turnstone_domain::{AgentDefinition, CallId, EngagementId, EventName, Ids, NewEvent, ReviewId, Terms, Timestamp};
 
 pub(in super::super) async fn apply(
     session: &mut Session,
@@ -25,11 +25,17 @@ pub(in super::super) async fn apply(
     (record, admitted): (&EngagementRecord, Option<Admission>),
     at: Timestamp,
     ids: &dyn Ids,
-) -> Result<Result<(), ImportRefusal>, StoreError> {
-    if let Some(known) = known(session, record).await? {
+) -> Result<Result<EngagementId, ImportRefusal>, StoreError> {
+    if let Some(known) = known(session, unit, record).await? {
         return Ok(Err(ImportRefusal::Known(known)));
     }
-    let own = unique(session, record, ids).await?;
+    let mut own = unique(session, record, ids).await?;
+    // Another tenant has an engagement with this id, of which the importing one learns nothing.
+    if engagement(session, &own, None).await?
+        && let Some(new) = &mut own.to_mut().job.engagement
+    {
+        new.id = EngagementId(ids.next());
+    }
     let record = &*own;
     let mut job = record.job.clone();
     if let Some(new) = &mut job.engagement {
@@ -68,21 +74,34 @@ pub(in super::super) async fn apply(
     decide(session, record).await?;
     // The job has ended, so these reviews can no longer be answered, whatever the document says.
     super::reviews::close(session, seq, record.end.ended_at.unwrap_or(at)).await?;
-    Ok(Ok(()))
+    Ok(Ok(record.engagement_id()))
 }
 
-/// Returns the part of the record that exists here, if any.
-async fn known(session: &mut Session, record: &EngagementRecord) -> Result<Option<String>, StoreError> {
+/// Returns the part of the record that its tenant has here, if any.
+async fn known(
+    session: &mut Session,
+    unit: &mut Unit,
+    record: &EngagementRecord,
+) -> Result<Option<String>, StoreError> {
+    let tenant = record.job.terms.tenant.as_deref();
+    if engagement(session, record, tenant).await? {
+        return Ok(Some(format!("engagement {}", record.engagement_id())));
+    }
+    let found = unit.read_job(session, &record.job.id.shown().into(), tenant).await?;
+    Ok(found.map(|_| format!("job {}", record.job.id)))
+}
+
+/// Returns true if a tenant has the engagement of the record; `None` means any tenant.
+async fn engagement(
+    session: &mut Session,
+    record: &EngagementRecord,
+    tenant: Option<&str>,
+) -> Result<bool, StoreError> {
     let id = record.engagement_id();
-    let values = [id.as_str().into(), None.into()];
+    let values = [id.as_str().into(), tenant.into()];
     let (action, text) = ("look for an engagement", &sql::SELECT_ENGAGEMENT_BY_ID);
     let found = read(session, action, text, &values, |row| rows::get::<i64>(row, "seq")).await?;
-    if !found.is_empty() {
-        return Ok(Some(format!("engagement {id}")));
-    }
-    let keys = vec![record.job.id.clone()];
-    let found = read_by(session, "look for a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
-    Ok((!found.is_empty()).then(|| format!("job {}", record.job.id)))
+    Ok(!found.is_empty())
 }
 
 /// Returns the turns of a record, without the cost of those that it shares: the engagement that it comes from paid for

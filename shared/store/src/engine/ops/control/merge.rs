@@ -102,7 +102,7 @@ async fn side(
             Ok(seq) => seq,
             Err(_) => return Ok(Err(Refusal::NoBranch(name.to_owned()))),
         },
-        None if known(session, name).await? => return Ok(Err(Refusal::OtherRoot(name.to_owned()))),
+        None if known(session, name, target).await? => return Ok(Err(Refusal::OtherRoot(name.to_owned()))),
         None if unit.job(seq).is_some_and(|job| job.attempt == 0) => seq,
         None => return Ok(Err(Refusal::NoBranch(name.to_owned()))),
     };
@@ -114,8 +114,9 @@ async fn side(
     Ok(Ok(MergeSide { seq, turns, contents }))
 }
 
-async fn known(session: &mut Session, id: &str) -> Result<bool, StoreError> {
-    let values = [id.into()];
+/// Returns true if this is the id of a branch or a job that the principal of the request may see.
+async fn known(session: &mut Session, id: &str, target: &Target) -> Result<bool, StoreError> {
+    let values = [id.into(), target.tenant.as_deref().into()];
     let found = read(session, "look for a branch", &sql::SELECT_BRANCH_EXISTS, &values, |row| {
         rows::get::<String>(row, "id")
     });

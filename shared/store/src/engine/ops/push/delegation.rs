@@ -28,9 +28,8 @@ impl Places {
         let mut places = Self::default();
         let asking = |job: &&NewJob| job.engagement.is_some() && job.terms.works_for.is_some();
         let jobs: Vec<&NewJob> = pushes.iter().flat_map(|jobs| jobs.iter()).filter(asking).collect();
-        let ids: BTreeSet<String> =
-            jobs.iter().filter_map(|job| job.terms.works_for.as_ref().map(|id| id.0.clone())).collect();
-        let keys = ids.into_iter().map(JobId).collect();
+        let ids: BTreeSet<JobId> = jobs.iter().flat_map(|job| named(job)).collect();
+        let keys = ids.into_iter().collect();
         let found = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
         places.parents.take_in(session, found).await?;
         let mut limits = HashMap::new();
@@ -46,9 +45,9 @@ impl Places {
         job: &NewJob,
         limits: &mut HashMap<String, u32>,
     ) -> Result<(), StoreError> {
-        let named = job.terms.works_for.as_ref().and_then(|id| self.parents.seq_of(id));
-        let parent = named.and_then(|seq| self.parents.job(seq).zip(self.parents.engagement_of(seq)));
-        let parent = parent.filter(|(parent, _)| parent.tenant == job.terms.tenant);
+        let found = named(job).into_iter().filter_map(|id| self.parents.seq_of(&id));
+        let mut found = found.filter_map(|seq| self.parents.job(seq).zip(self.parents.engagement_of(seq)));
+        let parent = found.find(|(parent, _)| parent.tenant == job.terms.tenant);
         let Some(new) = &job.engagement else { return Ok(()) };
         let Some((parent, row)) = parent else {
             let named = job.terms.works_for.clone().unwrap_or_else(|| job.id.clone());
@@ -120,6 +119,13 @@ impl Places {
         unit.absorb(self.parents);
         Ok(())
     }
+}
+
+/// Returns the ids of the parent that a job names: as it is, and as a client of its tenant may have chosen it.
+fn named(job: &NewJob) -> Vec<JobId> {
+    let tenant = job.terms.tenant.as_deref();
+    let ids = job.terms.works_for.iter().flat_map(|id| [JobId::chosen(id.as_str(), tenant), id.clone()]);
+    ids.collect()
 }
 
 /// How deep an agent may delegate.

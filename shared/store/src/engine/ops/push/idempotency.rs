@@ -45,7 +45,8 @@ pub(in crate::engine) async fn once(
     {
         Ok(pushed) => {
             let answer = answer(&pushed);
-            let reported: Vec<_> = pushed.iter().map(|job| (&job.id, job.state, job.deduplicated)).collect();
+            let reported: Vec<_> =
+                pushed.iter().map(|job| (&job.id.0, job.state, job.deduplicated)).collect();
             let row = KeyPush { name: name.clone(), pushed: as_json(&reported)?, answer: answer.clone() };
             execute(session, "record a push", &sql::UPDATE_IDEMPOTENCY_KEY, vec![row], &[]).await?;
             let request = request.clone();

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use turnstone_domain::NewJob;
 use turnstone_domain::attest::AttestPolicy;
+use turnstone_domain::ids::chosen;
 
 /// The part of a queue's configuration that is read here.
 #[derive(Deserialize)]
@@ -72,15 +73,19 @@ impl Look {
                 }
                 None => None,
             };
-            Ok((get::<Option<i64>>(row, "seq")?, get::<Option<String>>(row, "id")?, rules))
+            let id = get::<Option<String>>(row, "id")?;
+            // The id of a job of a tenant is taken for what clients of the tenant choose, too.
+            let tenant = get::<Option<String>>(row, "tenant")?;
+            let taken = id.map(|id| [chosen(&id, tenant.as_deref()), id]);
+            Ok((get::<Option<i64>>(row, "seq")?, taken, rules))
         };
         let (action, text) = ("look before a push", &sql::SELECT_BEFORE_PUSH);
         let mut look = Self::default();
-        for (number, id, rules) in
+        for (number, taken, rules) in
             look_by(session, action, text, keys, &[limit(others).into()], decode).await?
         {
             look.numbers.extend(number);
-            look.taken.extend(id);
+            look.taken.extend(taken.into_iter().flatten());
             let Some((queue, bounded, config)) = rules else { continue };
             look.ruled.insert(queue.clone());
             let config = config.and_then(|text| serde_json::from_str::<Config>(&text).ok());

@@ -53,27 +53,43 @@ fn taken(beat: &Heartbeat, other: Option<WorkerBeat>) -> StoreError {
 
 /// Renews the reservations of those of the named jobs that this worker holds.
 async fn extend(session: &mut Session, unit: &mut Unit, beat: &Heartbeat) -> Result<Vec<JobId>, StoreError> {
-    let named: BTreeSet<&JobId> = beat.jobs.iter().collect();
-    let keys = named.into_iter().cloned().collect();
-    let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
+    let held = |unit: &Unit, seq: i64| {
+        unit.job(seq).is_some_and(|job| {
+            job.state == JobState::Active
+                && job.engagement_seq.is_none()
+                && job.worker_id.as_ref().is_none_or(|holder| *holder == beat.worker)
+        }) && is_of(unit, seq, beat.tenant.as_deref())
+    };
+    let tenant = beat.tenant.as_deref();
+    let named = beat.jobs.iter().flat_map(|id| [id.clone(), JobId::chosen(id.as_str(), tenant)]);
+    let named: BTreeSet<JobId> = named.collect();
+    let rows =
+        read_by(session, "read jobs", &sql::LOCK_JOBS, named.into_iter().collect(), JobRow::decode).await?;
+    let mut seqs: Vec<i64> = rows.iter().map(|job| job.seq).collect();
     unit.take_in(session, rows).await?;
+    seqs.retain(|seq| held(unit, *seq));
+    let is_held = |id: &JobId| seqs.iter().any(|seq| unit.job(*seq).is_some_and(|job| job.id == *id));
+    let open: BTreeSet<JobId> =
+        beat.jobs.iter().filter(|id| tenant.is_none() && !is_held(id)).cloned().collect();
+    if !open.is_empty() {
+        // Their clients may have chosen the ids for their tenants.
+        let keys = open.into_iter().collect();
+        let rows = read_by(session, "read jobs", &sql::LOCK_CHOSEN_JOBS, keys, JobRow::decode).await?;
+        seqs.extend(rows.iter().map(|job| job.seq));
+        unit.take_in(session, rows).await?;
+        seqs.retain(|seq| held(unit, *seq));
+    }
     let mut extended = Vec::new();
-    for id in &beat.jobs {
-        let held = |unit: &Unit, seq: &i64| {
-            unit.job(*seq).is_some_and(|job| {
-                job.state == JobState::Active
-                    && job.engagement_seq.is_none()
-                    && job.worker_id.as_ref().is_none_or(|holder| *holder == beat.worker)
-            }) && is_of(unit, *seq, beat.tenant.as_deref())
-        };
-        let Some(seq) = unit.seq_of(id).filter(|seq| held(unit, seq)) else { continue };
-        if extended.contains(id) {
-            continue;
-        }
+    let place = |seq: &i64| {
+        let shown = unit.job(*seq).map(|job| job.id.to_string());
+        beat.jobs.iter().position(|id| shown.as_deref() == Some(id.shown()))
+    };
+    seqs.sort_by_key(place);
+    for seq in seqs {
         let job = unit.change_job(seq)?;
         let duration = beat.visibility_ms.or(job.lease_ms).unwrap_or(DEFAULT_VISIBILITY_MS);
         job.lease_expires_at = Some(beat.at.plus_ms(duration));
-        extended.push(id.clone());
+        extended.push(job.id.clone());
     }
     if beat.visibility_ms.is_some() && !extended.is_empty() {
         unit.rings.push(Ring::Due);

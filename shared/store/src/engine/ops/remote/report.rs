@@ -14,7 +14,7 @@ use turnstone_domain::event::{EventBody, Reason};
 use turnstone_domain::ids::fraction;
 use turnstone_domain::retry::{Decision, RetryPolicy};
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{JobError, JobState, Settlement, Timestamp};
+use turnstone_domain::{JobError, JobId, JobState, Settlement, Timestamp};
 
 /// Applies all reports; each gets its own answer, and one that is refused writes nothing. Of two about the same job the
 /// first counts. What is `known` is not read again; if it is no longer so, the whole of it fails, and has to be tried without.
@@ -30,18 +30,24 @@ pub(in crate::engine) async fn apply(
         match known {
             Some(known) => unit.take_known(known),
             None if unit.seq_of(&report.job).is_some() => {}
-            None => drop(ids.insert(report.job.clone())),
+            None => {
+                ids.extend(report.tenant.is_some().then(|| chosen(report)));
+                ids.insert(report.job.clone());
+            }
         }
     }
     let ids = ids.into_iter().collect();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, ids, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
-    let failed = reports.iter().filter(|report| matches!(report.end, ReportedEnd::Failed { .. }));
-    let failed = failed.filter_map(|report| unit.seq_of(&report.job)).collect();
+    let mut seqs: Vec<NamedJob> = reports.iter().map(|report| Ok(of_tenant(unit, report))).collect();
+    find_chosen(session, unit, reports, &mut seqs).await?;
+    let failed = reports.iter().zip(&seqs);
+    let failed = failed.filter(|(report, _)| matches!(report.end, ReportedEnd::Failed { .. }));
+    let failed = failed.filter_map(|(_, seq)| *seq.as_ref().ok()?).collect();
     let policies = retry_policies(session, failed).await?;
     let mut outcomes = Vec::with_capacity(reports.len());
-    for report in reports {
-        outcomes.push(apply_one(unit, report, &policies)?);
+    for (report, seq) in reports.iter().zip(seqs) {
+        outcomes.push(apply_one(unit, report, seq, &policies)?);
     }
     let mut kept = kept(session, reports, &outcomes).await?;
     unit.flush(session).await?;
@@ -87,6 +93,60 @@ fn is_expected(job: &JobRow, report: &Report) -> bool {
     is_holder && is_tenant && !is_agent && !matches!(report.end, ReportedEnd::Failed { .. })
 }
 
+/// The job of a report, if there is one; or the tenants of several ones that the same worker holds.
+type NamedJob = Result<Option<i64>, Vec<String>>;
+
+/// Returns the id of the report, as a client of its tenant chose it.
+fn chosen(report: &Report) -> JobId {
+    JobId::chosen(report.job.as_str(), report.tenant.as_deref())
+}
+
+/// Returns the job of a report that was taken in: of the tenant that the report names, if it names one.
+fn of_tenant(unit: &Unit, report: &Report) -> Option<i64> {
+    let is_its = |seq: &i64| is_of(unit, *seq, report.tenant.as_deref());
+    let by_id = || unit.seq_of(&report.job).filter(is_its);
+    unit.seq_of(&chosen(report)).filter(is_its).or_else(by_id)
+}
+
+/// Finds the jobs of reports without a tenant whose ids clients chose for their tenants. The worker holds the job; so a job
+/// with the id alone, which it does not hold, is another one.
+async fn find_chosen(
+    session: &mut Session,
+    unit: &mut Unit,
+    reports: &[&Report],
+    seqs: &mut [NamedJob],
+) -> Result<(), StoreError> {
+    let is_held = |unit: &Unit, report: &Report, seq: i64| {
+        let holds = |job: &JobRow| report.worker.is_none() || job.worker_id == report.worker;
+        unit.job(seq).is_some_and(|job| job.state == JobState::Active && holds(job))
+    };
+    let is_open = |(report, seq): &(&&Report, &NamedJob)| {
+        report.tenant.is_none() && !matches!(seq, Ok(Some(seq)) if is_held(unit, report, *seq))
+    };
+    let open: BTreeSet<JobId> =
+        reports.iter().zip(seqs.iter()).filter(is_open).map(|(report, _)| report.job.clone()).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let keys = open.iter().cloned().collect();
+    let rows = read_by(session, "read jobs", &sql::LOCK_CHOSEN_JOBS, keys, JobRow::decode).await?;
+    let found: Vec<(String, i64)> = rows.iter().map(|row| (row.id.to_string(), row.seq)).collect();
+    unit.take_in(session, rows).await?;
+    for (report, seq) in reports.iter().zip(seqs).filter(|(report, _)| open.contains(&report.job)) {
+        let is_its = |(id, other): &&(String, i64)| *id == report.job.0 && is_held(unit, report, *other);
+        let held: Vec<i64> = found.iter().filter(is_its).map(|(_, other)| *other).collect();
+        match held.as_slice() {
+            [] => {}
+            [one] => *seq = Ok(Some(*one)),
+            several => {
+                let tenants = several.iter().filter_map(|seq| unit.job(*seq)?.tenant.clone());
+                *seq = Err(tenants.collect());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// When and how often jobs are tried again, and why that cannot be read of some.
 pub(in super::super) type Policies = HashMap<i64, Result<RetryPolicy, String>>;
 
@@ -106,9 +166,13 @@ pub(in super::super) async fn retry_policies(
 fn apply_one(
     unit: &mut Unit,
     report: &Report,
+    found: NamedJob,
     policies: &Policies,
 ) -> Result<RemoteOutcome<JobRow>, StoreError> {
-    let known = unit.seq_of(&report.job).filter(|seq| is_of(unit, *seq, report.tenant.as_deref()));
+    let known = match found {
+        Ok(known) => known,
+        Err(tenants) => return Ok(RemoteOutcome::OfSeveralTenants(tenants)),
+    };
     let Some((seq, job)) = known.and_then(|seq| Some((seq, unit.job(seq)?))) else {
         return Ok(RemoteOutcome::NotFound);
     };

@@ -10,6 +10,7 @@ use crate::engine::unit::Unit;
 use crate::{StoreError, WaitingJob, damage, sql};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnstone_domain::event::{EventBody, WorkflowStep};
+use turnstone_domain::ids::shown;
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
 use turnstone_domain::{JobState, NewJob, Timestamp};
 
@@ -94,7 +95,7 @@ fn record(board: &mut Board, step: &StepRow, end: &Ended, succeeded: bool) {
     board.count(seq, succeeded);
     let Some(workflow) = board.get(seq) else { return };
     let (workflow_id, queues, at_once) =
-        (workflow.id.clone(), workflow.queues(), workflow.kind.fails_at_once());
+        (shown(&workflow.id).to_owned(), workflow.queues(), workflow.kind.fails_at_once());
     if succeeded {
         let done = WorkflowStep { workflow_id, step: step.step, queues };
         board.note(seq, &EventBody::WorkflowStepCompleted(done), end.at);

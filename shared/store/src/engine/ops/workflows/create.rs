@@ -10,6 +10,7 @@ use crate::sql;
 use crate::{NewStep, NewWorkflow, StoreError};
 use std::collections::BTreeSet;
 use turnstone_domain::event::{EventBody, WorkflowChange};
+use turnstone_domain::ids::shown;
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowState};
 
 /// Makes it, or says why not and writes nothing.
@@ -52,7 +53,7 @@ pub(in crate::engine) async fn apply(
 
 /// Returns true when a workflow has this id.
 async fn is_taken(session: &mut Session, new: &NewWorkflow) -> Result<bool, StoreError> {
-    let (action, values) = ("look for a workflow", [new.id.as_str().into(), None.into()]);
+    let (action, values) = ("look for a workflow", [shown(&new.id).into(), new.tenant.as_deref().into()]);
     Ok(!read(session, action, &sql::SELECT_WORKFLOW_BY_ID, &values, decode::<WorkflowRow>).await?.is_empty())
 }
 
@@ -109,7 +110,7 @@ async fn write(
     writes.insert("write steps", steps(new, seq)?);
     writes.run(session).await?;
     let started = WorkflowChange {
-        workflow_id: new.id.clone(),
+        workflow_id: shown(&new.id).to_owned(),
         kind: new.kind,
         name: new.name.clone(),
         succeeded: None,

@@ -9,6 +9,7 @@ use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, Workflow, sql};
 use std::collections::BTreeMap;
 use turnstone_domain::event::{EventBody, WorkflowChange};
+use turnstone_domain::ids::shown;
 use turnstone_domain::workflow::{StepState, WorkflowState};
 use turnstone_domain::{NewEvent, Timestamp};
 
@@ -99,7 +100,7 @@ impl Board {
         self.over.push(seq);
         let failed = state == WorkflowState::Failed;
         let change = WorkflowChange {
-            workflow_id: row.id.clone(),
+            workflow_id: shown(&row.id).to_owned(),
             kind: row.kind,
             name: row.name.clone(),
             succeeded: failed.then_some(row.succeeded),
