@@ -171,6 +171,19 @@ Examples:
     Completions(completions::CompletionsArgs),
 }
 
+impl Command {
+    /// Returns true if the command reads the secrets of a server, so that it hides them from other processes.
+    #[must_use]
+    pub fn reads_secrets(&self) -> bool {
+        match self {
+            Self::Dev(_) | Self::Migrate | Self::Api(_) | Self::Scheduler(_) | Self::Mcp(_) => true,
+            Self::Worker(worker) => worker.command.is_none(),
+            Self::Agent(agent::AgentCommand::Lint(lint)) => lint.reach,
+            _ => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@
 //! ```text
 //!  args ─▶ config: flag, environment, turnstone.toml, default
 //!    │
+//!    ├─▶ conceal: a serving process hides its secrets before it reads them
 //!    ╰─▶ commands ─┬─ dev, api, scheduler, worker, migrate ─▶ crates api, scheduler, worker over one store
 //!                  ├─ job, review, agent, queue … ─▶ client ─▶ a running API ─▶ output: table, JSON, ids
 //!                  ├─ doctor, config ─▶ what is misconfigured
@@ -16,6 +17,7 @@
 mod args;
 mod client;
 mod commands;
+mod conceal;
 mod config;
 #[cfg(test)]
 mod documented;
@@ -23,12 +25,27 @@ mod failure;
 mod output;
 
 use clap::Parser as _;
+use commands::serve::programs::RUN_PROGRAM;
 use std::process::ExitCode;
+use turnstone_worker::tool::program::become_program;
+
+/// The exit code of the launcher of programs when it cannot become the program, as that of a shell.
+const NOT_STARTED: u8 = 126;
 
 /// Runs the command that the arguments name, and returns the exit code.
 #[must_use]
 pub fn run() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|command| command == RUN_PROGRAM) {
+        let why = anyhow::Error::msg(become_program(arguments));
+        failure::report(&why, &mut std::io::stderr().lock());
+        return NOT_STARTED.into();
+    }
     let cli = args::Cli::parse();
+    let concealed = if cli.command.reads_secrets() { conceal::conceal() } else { Ok(()) };
     client::install_tls();
-    commands::start(cli).unwrap_or_else(|error| failure::report(&error, &mut std::io::stderr().lock()).into())
+    concealed
+        .map_err(anyhow::Error::from)
+        .and_then(|()| commands::start(cli))
+        .unwrap_or_else(|error| failure::report(&error, &mut std::io::stderr().lock()).into())
 }

@@ -408,7 +408,9 @@ fn key_header(reference: Option<&SecretRef>) -> Result<HeaderMap, Failure> {
     let by_default = SecretRef::Env(KEY_VARIABLE.to_owned());
     let reference = match reference {
         Some(reference) => reference,
-        None if std::env::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty()) => &by_default,
+        None if turnstone_telemetry::environment::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty()) => {
+            &by_default
+        }
         None => return Ok(HeaderMap::new()),
     };
     let refused = |why: String| {

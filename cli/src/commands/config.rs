@@ -1,7 +1,7 @@
 //! `turnstone config`: shows and checks the effective configuration.
 
 use super::Session;
-use crate::commands::serve::{equipment, fleet_store, listening};
+use crate::commands::serve::{equipment, fleet_store, listening, programs};
 use crate::config::{Config, EncryptionConfig, Loaded, ModelsConfig, shown};
 use crate::failure::Exit;
 use crate::output::{Format, table, text};
@@ -183,6 +183,7 @@ pub fn from_worker(config: &Config) -> Vec<String> {
     let rules = rules.map(|toolbox| equipment::with_rules(toolbox, config));
     let others = [
         limits,
+        programs::programs(config).err(),
         toolbox(tools),
         toolbox(Toolbox::avoiding(own.clone()).with_mcp(&config.mcp, &clock)),
         toolbox(Toolbox::avoiding(own).with_policy(config.tool_policy.clone(), &clock)),

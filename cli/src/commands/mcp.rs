@@ -1,6 +1,7 @@
 //! `turnstone mcp`: the MCP servers of the configuration, and what they offer now.
 
 use super::Session;
+use super::serve::programs;
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
 use crate::output::{Format, Output, table, text};
@@ -132,7 +133,9 @@ async fn check(config: &Config, args: CheckArgs, output: &Output) -> anyhow::Res
     let wrong = |problem: String| {
         Failure::usage(problem).hint("`turnstone config show` says where each value comes from")
     };
-    let toolbox = Toolbox::default().with_mcp(&config.mcp, &clock).map_err(wrong)?;
+    let programs = programs::programs(config).map_err(wrong)?;
+    programs::check(config, &programs)?;
+    let toolbox = Toolbox::default().with_programs(programs).with_mcp(&config.mcp, &clock).map_err(wrong)?;
     if let Some(unknown) = args.names.iter().find(|name| toolbox.server(name).is_none()) {
         return Err(Failure::usage(format!("no MCP server `{unknown}` is configured"))
             .hint("`turnstone mcp list` shows those that are")

@@ -80,7 +80,8 @@ impl Layers {
     pub fn of_process(file: Option<PathBuf>, flags: Vec<(&'static str, String)>) -> Self {
         Self {
             file,
-            env: std::env::vars_os()
+            env: turnstone_telemetry::environment::vars_os()
+                .into_iter()
                 .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
                 .collect(),
             flags,
@@ -101,6 +102,7 @@ impl Layers {
         let mut loaded = Loaded { config: Config::default(), merged, file, short: short.collect() };
         let typed: Result<Config, _> = loaded.merged.clone().try_deserialize();
         loaded.config = typed.map_err(|error| problem::explain(&error, &loaded))?;
+        loaded.config.file = loaded.file.as_ref().map(|file| file.path.clone());
         loaded.anchor_paths();
         loaded.config.check()?;
         Ok(loaded)

@@ -69,6 +69,9 @@ pub struct Config {
     /// The directory of the configuration file, which paths in it are relative to; empty is the current directory.
     #[serde(skip)]
     pub base: PathBuf,
+    /// The configuration file, if there is one.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
 }
 
 /// `[client]`: which server the commands talk to.

@@ -11,6 +11,7 @@
 //!  headers of a caller ─ propagation ─▶ parent of a span ─ propagation ─▶ headers of outgoing requests
 //! ```
 
+pub mod environment;
 mod line;
 mod log;
 pub mod metrics;

@@ -48,9 +48,8 @@ impl SecretRef {
     /// A sentence that names the reference, never the value.
     pub fn resolve(&self) -> Result<Secret, String> {
         let value = match self {
-            Self::Env(name) => {
-                std::env::var(name).map_err(|_| format!("the environment variable {name} is not set"))
-            }
+            Self::Env(name) => crate::environment::var(name)
+                .ok_or_else(|| format!("the environment variable {name} is not set")),
             Self::File(path) => std::fs::read_to_string(path)
                 .map(|text| text.trim_end().to_owned())
                 .map_err(|e| format!("the secret file {} cannot be read: {e}", path.display())),

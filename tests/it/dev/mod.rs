@@ -11,6 +11,7 @@ mod mcp_names;
 mod misconfigured;
 mod open_files;
 mod operating;
+mod programs;
 mod prompt;
 mod reachable;
 mod renewing;

@@ -2,6 +2,7 @@
 
 mod manifest;
 mod mcp;
+mod programs;
 mod stdio;
 
 use serde_json::{Value, json};
@@ -14,6 +15,13 @@ use turnstone_worker::tool::McpConfig;
 
 /// The MCP server of the tests in this folder.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/tools/mcp_server.py");
+
+/// Returns a Python that every user can start, if the system has one.
+pub fn system_python() -> &'static str {
+    need_python();
+    let of_system = ["/usr/bin/python3", "/usr/local/bin/python3"];
+    of_system.into_iter().find(|path| std::path::Path::new(path).exists()).unwrap_or("python3")
+}
 
 /// Configures an MCP server over stdio with the behaviour of `mode`.
 pub fn parrot(mode: &str, more: &Value) -> Value {

@@ -6,14 +6,22 @@ use std::sync::Arc;
 use turnstone_domain::CallId;
 use turnstone_domain::agent::AgentFormat;
 use turnstone_domain::engagement::User;
+use turnstone_tests::binaries;
 use turnstone_tests::clock::ManualClock;
 use turnstone_tests::wait::until;
 use turnstone_worker::tool::mcp::McpServer;
-use turnstone_worker::tool::{Identity, Invocation, Tool, ToolError, outbound};
+use turnstone_worker::tool::{Identity, Invocation, Programs, Tool, ToolError, ToolPolicy, outbound};
 
 fn server_at(config: Value, clock: &ManualClock) -> Arc<McpServer> {
     let config = serde_json::from_value(config).unwrap();
-    McpServer::new("parrot", config, outbound::open_client().unwrap(), Arc::new(clock.clone())).unwrap()
+    let client = outbound::open_client().unwrap();
+    McpServer::new("parrot", config, client, launcher(&ToolPolicy::default()), Arc::new(clock.clone()))
+        .unwrap()
+}
+
+/// Starts programs as the `turnstone` program does.
+pub fn launcher(policy: &ToolPolicy) -> Programs {
+    Programs::through(vec![binaries::turnstone().into(), "run-program".into()], policy).unwrap()
 }
 
 fn script(mode: &str, more: Value) -> Arc<McpServer> {
@@ -26,7 +34,7 @@ fn script_at(mode: &str, more: Value, clock: &ManualClock) -> Arc<McpServer> {
     server_at(parrot(mode, &config), clock)
 }
 
-async fn call(server: &Arc<McpServer>, tool: &str, input: Value) -> Result<Value, ToolError> {
+pub async fn call(server: &Arc<McpServer>, tool: &str, input: Value) -> Result<Value, ToolError> {
     let catalogue = server.catalogue().await.map_err(ToolError::Failed)?;
     let tool = catalogue.get(tool).unwrap_or_else(|| panic!("no {tool} in {catalogue:?}")).clone();
     let call_id = CallId::from("call-7");

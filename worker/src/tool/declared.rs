@@ -8,6 +8,7 @@ use super::http::HttpTool;
 use super::mcp::{McpConfig, McpServer};
 use super::outbound;
 use super::policy::ToolPolicy;
+use super::program::Programs;
 use super::remote::{self, ConversingAgent, OciAgentTool};
 use super::url_template::UrlTemplate;
 use super::{RemoteCancellation, ToolError};
@@ -43,6 +44,7 @@ pub struct Declared {
     policy: ToolPolicy,
     client: Client,
     own: OwnAddresses,
+    programs: Programs,
     clock: Arc<dyn Clock>,
     tools: Cache<Arc<dyn Tool>>,
     servers: Mutex<BTreeMap<String, Arc<McpServer>>>,
@@ -50,13 +52,19 @@ pub struct Declared {
 }
 
 impl Declared {
-    pub fn new(policy: ToolPolicy, own: OwnAddresses, clock: Arc<dyn Clock>) -> Result<Self, String> {
+    pub fn new(
+        policy: ToolPolicy,
+        own: OwnAddresses,
+        programs: Programs,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, String> {
         let client =
             if policy.allow_private { outbound::open_client()? } else { outbound::guarded_client()? };
         Ok(Self {
             policy,
             client,
             own,
+            programs,
             clock,
             tools: Cache::of(KEPT),
             servers: Mutex::default(),
@@ -193,7 +201,7 @@ impl Declared {
         let name: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).take(64).collect();
         let name = name.trim_start_matches(['-', '_']);
         let name = if name.is_empty() { "server" } else { name };
-        let server = McpServer::new(name, config, client, Arc::clone(&self.clock))?;
+        let server = McpServer::new(name, config, client, self.programs.clone(), Arc::clone(&self.clock))?;
         servers.insert(key, Arc::clone(&server));
         Ok(server)
     }

@@ -12,6 +12,7 @@ pub mod lines;
 pub mod mcp;
 pub mod outbound;
 pub mod policy;
+pub mod program;
 pub mod remote;
 pub mod request;
 pub mod toolbox;
@@ -22,6 +23,7 @@ pub use config::ToolConfig;
 pub use identity::Identity;
 pub use mcp::McpConfig;
 pub use policy::ToolPolicy;
+pub use program::Programs;
 pub use remote::{RemoteBook, RemoteCancellation, RemoteConfig};
 pub use toolbox::Toolbox;
 

@@ -1,6 +1,7 @@
 //! `[tool_policy]`: the hosts and secrets that manifests may use beyond the registry. By default there are
 //! none.
 
+use super::program::{ProgramLimits, Sandbox};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -29,6 +30,10 @@ pub struct ToolPolicy {
     /// The files, and the folders with files, from which an Agent Spec document may name keys, certificates and
     /// credentials.
     pub allowed_files: Vec<PathBuf>,
+    /// How strictly programs are kept from this process and from one another: those of documents and of `[mcp.<name>]`.
+    pub sandbox: Sandbox,
+    /// The limits of all these programs; `program` of `[mcp.<name>]` adds to them.
+    pub program: ProgramLimits,
     /// True if these hosts may be loopback or private ones, and used without TLS.
     pub allow_private: bool,
 }

@@ -9,6 +9,7 @@ use crate::tool::http::HttpTool;
 use crate::tool::mcp::config::is_server_name;
 use crate::tool::mcp::{McpConfig, McpServer};
 use crate::tool::policy::{BIND, ToolPolicy};
+use crate::tool::program::Programs;
 use crate::tool::remote::{RemoteAgent, RemoteBook, RemoteConfig};
 use crate::tool::uncalled::Uncalled;
 use crate::tool::url_template::UrlTemplate;
@@ -43,6 +44,7 @@ pub struct Toolbox {
     remote: Option<Arc<RemoteBook>>,
     rules: Arc<ToolRuleBook>,
     own: OwnAddresses,
+    programs: Programs,
 }
 
 impl Toolbox {
@@ -61,6 +63,12 @@ impl Toolbox {
     #[must_use]
     pub fn avoiding(own: OwnAddresses) -> Self {
         Self { own, ..Self::default() }
+    }
+
+    /// Has the programs of MCP servers started so. It comes before the servers and the policy.
+    #[must_use]
+    pub fn with_programs(self, programs: Programs) -> Self {
+        Self { programs, ..self }
     }
 
     /// Adds the built-in tools and those of the configuration's `[tools.<name>]` sections.
@@ -136,7 +144,9 @@ impl Toolbox {
                     .map_err(|problem| wrong(format!("url: {problem}")))?,
                 None => usual.clone(),
             };
-            let server = McpServer::new(name, config.clone(), client, Arc::clone(clock)).map_err(wrong)?;
+            let server =
+                McpServer::new(name, config.clone(), client, self.programs.clone(), Arc::clone(clock));
+            let server = server.map_err(wrong)?;
             self.servers.insert(name.clone(), server);
         }
         Ok(self)
@@ -148,7 +158,12 @@ impl Toolbox {
     /// A sentence with the reason why they cannot be used.
     pub fn with_policy(mut self, policy: ToolPolicy, clock: &Arc<dyn Clock>) -> Result<Self, String> {
         policy.allowed_commands.check()?;
-        self.declared = Some(Arc::new(Declared::new(policy, self.own.clone(), Arc::clone(clock))?));
+        self.declared = Some(Arc::new(Declared::new(
+            policy,
+            self.own.clone(),
+            self.programs.clone(),
+            Arc::clone(clock),
+        )?));
         Ok(self)
     }
 

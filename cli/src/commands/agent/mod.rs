@@ -57,7 +57,7 @@ pub struct LintArgs {
     /// tried with HEAD of their host, MCP servers with their list of tools, remote agents with their definition. No
     /// tool or model is called. The programs and private addresses of Agent Spec documents are compared with [tool_policy]
     #[arg(long)]
-    reach: bool,
+    pub reach: bool,
 }
 
 /// Files of agents.

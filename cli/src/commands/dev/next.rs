@@ -36,7 +36,8 @@ impl NextCommands {
     pub fn of_process(global: &GlobalArgs, config: &Config, url: &str, key: Option<&SecretRef>) -> Self {
         let arguments: Vec<String> =
             std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
-        let by_cargo = std::env::var("CARGO_PKG_NAME").is_ok_and(|name| name == env!("CARGO_PKG_NAME"));
+        let by_cargo = turnstone_telemetry::environment::var("CARGO_PKG_NAME")
+            .is_some_and(|name| name == env!("CARGO_PKG_NAME"));
         let program = match (by_cargo, arguments.first()) {
             (true, _) if cfg!(debug_assertions) => "cargo run --".to_owned(),
             (true, _) => "cargo run --release --".to_owned(),

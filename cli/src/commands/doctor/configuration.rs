@@ -3,8 +3,10 @@
 use crate::commands::config::problems;
 use crate::commands::serve::listening::keys;
 use crate::commands::serve::open_files;
+use crate::commands::serve::programs;
 use crate::config::Config;
 use turnstone_store::Finding;
+use turnstone_worker::tool::program::Sandbox;
 
 /// The advice for a configuration without a provider.
 const NO_PROVIDER: &str =
@@ -20,6 +22,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
         findings.push(Finding::good("secrets, directories, providers and tools are there"));
     }
     findings.push(exposure(config));
+    findings.extend(sandbox(config));
     findings.extend(
         open_files::short_of(config.worker.slots).map(|short| Finding::bad(short, open_files::ADVICE)),
     );
@@ -27,6 +30,26 @@ pub fn findings(config: &Config) -> Vec<Finding> {
         findings.push(Finding::bad("no model provider is configured: every agent job fails", NO_PROVIDER));
     }
     findings
+}
+
+/// Checks what this system can do for the programs of the configuration.
+fn sandbox(config: &Config) -> Vec<Finding> {
+    let starts_programs = !config.tool_policy.allowed_commands.is_empty()
+        || config.mcp.values().any(|server| !server.command.is_empty());
+    let Some(programs) = programs::programs(config).ok().filter(|_| starts_programs) else {
+        return Vec::new();
+    };
+    if config.tool_policy.sandbox == Sandbox::Off {
+        return vec![Finding::good(
+            "programs of MCP servers start without limits, as [tool_policy] sandbox says",
+        )];
+    }
+    let missing = programs::shortfalls(config, &programs);
+    if missing.is_empty() {
+        return vec![Finding::good("this system has every limit for the programs of MCP servers")];
+    }
+    let advice = "change the system, or give these programs a machine or a user of their own";
+    missing.into_iter().map(|missing| Finding::bad(missing, advice)).collect()
 }
 
 fn exposure(config: &Config) -> Finding {

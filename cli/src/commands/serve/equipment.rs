@@ -1,5 +1,6 @@
 //! The models and tools of a worker: those of the configuration, and under `dev --demo` the examples beneath them.
 
+use super::programs;
 use crate::config::Config;
 use crate::failure::Failure;
 use std::collections::BTreeMap;
@@ -87,7 +88,10 @@ impl Equipment {
                 tools.entry(name).or_insert(tool);
             }
         }
+        let programs = programs::programs(config).map_err(wrong)?;
+        programs::check(config, &programs)?;
         let toolbox = Toolbox::avoiding(own)
+            .with_programs(programs)
             .with_tools(&tools, Arc::clone(&clock))
             .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))
             .and_then(|toolbox| toolbox.with_policy(config.tool_policy.clone(), &clock))

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::failure::Failure;
+use reqwest::Url;
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::ids::SystemIds;
@@ -9,6 +10,7 @@ use turnstone_domain::{Clock, Ids};
 use turnstone_store::limits::{FleetwideLimits, RateLimits};
 use turnstone_store::redis::{self, RedisLimits, RedisRelay};
 use turnstone_store::{PostgresOptions, PostgresStore, Store, StoreError};
+use turnstone_telemetry::{Secret, environment};
 
 /// The store of a fleet's process, with the time and the ids that belong to it.
 pub struct Ground {
@@ -78,7 +80,7 @@ pub fn options(config: &Config) -> Result<PostgresOptions, Failure> {
     let url = url.resolve().map_err(|problem| Failure::usage(format!("`store.url`: {problem}")))?;
     match url.split_once(':').map(|(scheme, _)| scheme) {
         Some("postgres" | "postgresql") => Ok(PostgresOptions {
-            url,
+            url: with_password(url),
             connections: store.connections,
             writers: store.writers,
             transaction_pooler: store.transaction_pooler,
@@ -89,6 +91,20 @@ pub fn options(config: &Config) -> Result<PostgresOptions, Failure> {
         Some("sqlite" | "file") => Err(embedded()),
         _ => Err(Failure::usage("`store.url` is not the address of a PostgreSQL database")
             .hint("write it like postgres://user:password@host:5432/database; `turnstone config show` says where it comes from")),
+    }
+}
+
+/// Adds `PGPASSWORD` to an address without a password. The driver reads it from the environment alone, and a serving process
+/// moves secrets out of it.
+fn with_password(url: String) -> String {
+    let Ok(mut parsed) = Url::parse(&url) else { return url };
+    let has_one = parsed.password().is_some() || parsed.query_pairs().any(|(name, _)| name == "password");
+    match environment::var("PGPASSWORD") {
+        Some(password) if !has_one && !password.is_empty() => {
+            parsed.query_pairs_mut().append_pair("password", Secret::given(password).expose());
+            parsed.into()
+        }
+        _ => url,
     }
 }
 

@@ -8,6 +8,7 @@ pub mod fleet_store;
 pub mod listening;
 pub mod open_files;
 pub mod probed;
+pub mod programs;
 mod renewal;
 pub mod scheduler;
 mod service;

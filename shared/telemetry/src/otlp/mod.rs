@@ -10,14 +10,16 @@ mod settings;
 
 pub(crate) use log_records::LogRecords;
 pub use settings::captures_content;
-pub(crate) use settings::{Settings, variable};
+pub(crate) use settings::{Settings, headers, variable};
 
 use crate::metrics;
 use crate::span::SaysCommon;
 pub(crate) use export::{Refused, Watched};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{InstrumentationScope, KeyValue};
-use opentelemetry_otlp::{LogExporter, MetricExporter, Protocol, SpanExporter, WithExportConfig as _};
+use opentelemetry_otlp::{
+    LogExporter, MetricExporter, Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
+};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::logs::SdkLoggerProvider;
@@ -75,16 +77,19 @@ pub(crate) fn start(service: &Service) -> Started {
     let (mut spans, mut logs, mut readings) = (None, None, None);
     attempt(settings.spans, "spans", &mut || {
         let http = SpanExporter::builder().with_http().with_protocol(Protocol::HttpBinary);
+        let http = http.with_headers(headers("TRACES"));
         spans = Some(http.build().map_err(|error| error.to_string())?);
         Ok(())
     });
     attempt(settings.logs, "log records", &mut || {
         let http = LogExporter::builder().with_http().with_protocol(Protocol::HttpBinary);
+        let http = http.with_headers(headers("LOGS"));
         logs = Some(http.build().map_err(|error| error.to_string())?);
         Ok(())
     });
     attempt(settings.metrics, "metrics", &mut || {
         let http = MetricExporter::builder().with_http().with_protocol(Protocol::HttpBinary);
+        let http = http.with_headers(headers("METRICS"));
         readings = Some(http.build().map_err(|error| error.to_string())?);
         Ok(())
     });

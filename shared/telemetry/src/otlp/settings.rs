@@ -2,6 +2,7 @@
 
 use crate::Secret;
 use crate::propagation::Format;
+use std::collections::HashMap;
 
 /// The signals to send, and the formats of trace contexts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -20,7 +21,16 @@ pub(crate) struct Settings {
 
 /// Returns a variable of this process; an empty one counts as none.
 pub(crate) fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+    crate::environment::var(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// Returns the headers of the requests with a signal, such as `TRACES`. The exporter reads its variables from the environment
+/// alone, and headers are credentials, which a serving process moves out of it.
+pub(crate) fn headers(signal: &str) -> HashMap<String, String> {
+    let given = variable(&format!("OTEL_EXPORTER_OTLP_{signal}_HEADERS"));
+    let given = given.or_else(|| variable("OTEL_EXPORTER_OTLP_HEADERS")).unwrap_or_default();
+    let pairs = given.split(',').filter_map(|header| header.split_once('='));
+    pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
 }
 
 /// Returns true if spans may contain prompts, answers, arguments and results

@@ -3,6 +3,7 @@
 use super::config::McpConfig;
 use crate::tool::header::{HeaderText, SecretHeader};
 use crate::tool::outbound::ending;
+use crate::tool::program::Programs;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::pin::Pin;
 use std::process::Stdio;
@@ -11,8 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use std::{fmt, io};
+use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 use turnstone_telemetry::redact;
@@ -25,6 +27,9 @@ const TAIL: usize = 2048;
 
 /// The most characters of that in an error.
 const LAST_WORDS: usize = 300;
+
+/// The words of a program that could not open a file.
+const DENIED: [&str; 3] = ["ermission denied", "EACCES", "PermissionError"];
 
 /// The time for a server to exit after its input was closed.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -40,6 +45,8 @@ pub(super) struct Process {
     /// Reads standard error to its end.
     listening: AsyncMutex<Option<JoinHandle<()>>>,
     flooded: Arc<AtomicBool>,
+    /// Its folder for temporary files if it runs in a sandbox, which is removed with this.
+    scratch: Option<TempDir>,
 }
 
 /// Its standard output, with a limit for the length of a line.
@@ -57,13 +64,14 @@ impl Process {
     /// A sentence that names the program or the variable whose secret is missing.
     pub(super) fn start(
         config: &McpConfig,
+        programs: &Programs,
         longest_line: usize,
     ) -> Result<(Self, Lines, ChildStdin), String> {
         let [program, arguments @ ..] = config.command.as_slice() else {
             return Err("there is no command".to_owned());
         };
-        let mut command = Command::new(program);
-        command.args(arguments).env_clear().process_group(0).kill_on_drop(true);
+        let (mut command, scratch) = programs.command(program, &config.program)?;
+        command.args(arguments).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         for name in INHERITED.iter().filter(|_| !config.of_document) {
             if let Some(value) = std::env::var_os(name) {
@@ -72,6 +80,9 @@ impl Process {
         }
         if let Some(folder) = &config.cwd {
             command.current_dir(folder);
+        }
+        if let Some(scratch) = &scratch {
+            command.env("TMPDIR", scratch.path());
         }
         for (name, value) in &config.env {
             let value = match value {
@@ -95,7 +106,8 @@ impl Process {
         let flooded = Arc::new(AtomicBool::new(false));
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let lines = Lines { stdout, line: 0, limit: longest_line, flooded: Arc::clone(&flooded) };
-        let process = Self { child: AsyncMutex::new(Some(child)), group, said, listening, flooded };
+        let child = AsyncMutex::new(Some(child));
+        let process = Self { child, group, said, listening, flooded, scratch };
         Ok((process, lines, stdin))
     }
 
@@ -121,6 +133,11 @@ impl Process {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if !said.is_empty() {
             text = format!("{text}; its last words: {}", ending(&String::from_utf8_lossy(&said), LAST_WORDS));
+        }
+        if self.scratch.is_some() && DENIED.iter().any(|denied| text.contains(denied)) {
+            text = format!(
+                "{text}; it runs in a sandbox: `program.read` and `program.write` open more files to it"
+            );
         }
         text
     }

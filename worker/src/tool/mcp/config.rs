@@ -2,6 +2,7 @@
 
 use crate::tool::address_guard::{check_form, check_url};
 use crate::tool::header::{HeaderText, check_headers, names_a_secret};
+use crate::tool::program::{ProgramLimits, Sandbox};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,6 +39,9 @@ pub struct McpConfig {
     /// The folder in which the program of a document starts; the worker's own folder without it.
     #[serde(skip)]
     pub cwd: Option<PathBuf>,
+    /// The limits of the program, beside those of `[tool_policy]`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub program: ProgramLimits,
     /// The address of the server, instead of `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -92,6 +96,10 @@ impl Default for Pin {
 /// The `PATH` of programs that documents start.
 const PATH_OF_DOCUMENTS: &str = "/usr/local/bin:/usr/bin:/bin";
 
+fn is_default(limits: &ProgramLimits) -> bool {
+    *limits == ProgramLimits::default()
+}
+
 fn default_timeout_ms() -> u64 {
     30_000
 }
@@ -113,6 +121,7 @@ impl McpConfig {
             env: BTreeMap::new(),
             of_document: false,
             cwd: None,
+            program: ProgramLimits::default(),
             url: Some(url),
             sse: false,
             headers: BTreeMap::new(),
@@ -138,6 +147,7 @@ impl McpConfig {
             command: std::iter::once(program.display().to_string()).chain(args).collect(),
             env: std::iter::once(path).chain(of_document).collect(),
             of_document: true,
+            program: ProgramLimits { write: cwd.iter().cloned().collect(), ..ProgramLimits::default() },
             cwd,
             url: None,
             ..Self::of_url(String::new(), false)
@@ -161,6 +171,9 @@ impl McpConfig {
             (Some(_), _) if !self.env.is_empty() => {
                 return Err("env: only a `command` takes variables, a `url` is given `headers`".to_owned());
             }
+            (Some(_), _) if !is_default(&self.program) => {
+                return Err("program: only a `command` has limits".to_owned());
+            }
             (Some(text), _) => {
                 let url = Url::parse(text).map_err(|error| format!("url: not a URL: {error}"))?;
                 let look = if self.allow_private { check_form } else { check_url };
@@ -168,6 +181,7 @@ impl McpConfig {
             }
             (None, _) => {}
         }
+        self.program.check(Sandbox::Best).map_err(|problem| format!("program.{problem}"))?;
         check_headers(&self.headers)?;
         for (name, value) in &self.env {
             if name.is_empty() || name.contains(['=', '\0']) {
@@ -256,6 +270,8 @@ mod tests {
             (r#"{"command": ["a"], "timeout_ms": 0}"#, "timeout_ms"),
             (r#"{"command": ["a"], "pin": "sha256:12"}"#, "pin:"),
             (r#"{"command": ["a"], "timeout": 5}"#, "unknown field"),
+            (r#"{"command": ["a"], "program": {"read": ["b"]}}"#, "program.read: b"),
+            (r#"{"url": "https://a.example/", "program": {"network": false}}"#, "program:"),
         ] {
             let problem = check(json).unwrap_err();
             assert!(problem.contains(word) && !problem.contains("ghp_x"), "{json}: {problem}");

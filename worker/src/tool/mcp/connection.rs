@@ -5,6 +5,7 @@ use super::config::McpConfig;
 use super::sse::{self, Carriers};
 use crate::tool::header::resolve_headers;
 use crate::tool::outbound::{self, excerpt};
+use crate::tool::program::Programs;
 use reqwest::Client;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation,
@@ -108,7 +109,11 @@ impl Connection {
     ///
     /// # Errors
     /// A sentence with the reason why there is no connection, without secrets.
-    pub(super) async fn open(config: &McpConfig, client: &Client) -> Result<Self, String> {
+    pub(super) async fn open(
+        config: &McpConfig,
+        client: &Client,
+        programs: &Programs,
+    ) -> Result<Self, String> {
         // The first listing is always due.
         let changed = Arc::new(AtomicBool::new(true));
         let listener = Listener { changed: Arc::clone(&changed) };
@@ -140,7 +145,7 @@ impl Connection {
                 Ok(Self { service, changed, process: None, _carriers: None, url })
             }
             None => {
-                let (process, lines, stdin) = Process::start(config, longest)?;
+                let (process, lines, stdin) = Process::start(config, programs, longest)?;
                 // Our limit ends the connection; the transport's would drop the answer silently.
                 let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
                 match Box::pin(listener.serve(transport)).await {

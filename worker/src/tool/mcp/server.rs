@@ -5,7 +5,7 @@ use super::catalogue::Catalogue;
 use super::config::McpConfig;
 use super::connection::{CALLS_AT_ONCE, Connection, RequestError, rest};
 use super::pin;
-use crate::tool::ToolError;
+use crate::tool::{Programs, ToolError};
 use async_recursion::async_recursion as boxed;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -27,6 +27,7 @@ pub struct McpServer {
     name: String,
     config: McpConfig,
     client: Client,
+    programs: Programs,
     clock: Arc<dyn Clock>,
     // Separate from the connection, so that calls proceed while a listing is awaited. It is locked first.
     listing: Mutex<Listing>,
@@ -52,7 +53,7 @@ struct State {
 }
 
 impl McpServer {
-    /// Returns a server that is not connected yet.
+    /// Returns a server that is not connected yet; if it is a program, it starts as `programs` says.
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
@@ -60,6 +61,7 @@ impl McpServer {
         name: &str,
         config: McpConfig,
         client: Client,
+        programs: Programs,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, String> {
         config.check()?;
@@ -67,6 +69,7 @@ impl McpServer {
             name: name.to_owned(),
             config,
             client,
+            programs,
             clock,
             listing: Mutex::default(),
             state: Mutex::default(),
@@ -199,8 +202,8 @@ impl McpServer {
         }
         // A connection keeps the span in which it was made. A separate task has none, so that the span of the
         // claim that needed it first ends before the connection does.
-        let (config, client) = (self.config.clone(), self.client.clone());
-        let opening = tokio::spawn(async move { Connection::open(&config, &client).await });
+        let (config, client, programs) = (self.config.clone(), self.client.clone(), self.programs.clone());
+        let opening = tokio::spawn(async move { Connection::open(&config, &client, &programs).await });
         let opened =
             tokio::time::timeout(self.config.connect_timeout(), AbortOnDropHandle::new(opening)).await;
         let opened = match opened {

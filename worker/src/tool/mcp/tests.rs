@@ -3,7 +3,7 @@
 use super::config::Pin;
 use super::*;
 use crate::served::serve;
-use crate::tool::{Invocation, Tool, ToolError, outbound};
+use crate::tool::{Invocation, Programs, Tool, ToolError, outbound};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -114,7 +114,8 @@ fn at(url: &str, more: Value) -> Arc<McpServer> {
         json!({"url": url, "allow_private": true, "connect_timeout_ms": 2_000, "timeout_ms": 10_000});
     config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let config = serde_json::from_value(config).unwrap();
-    McpServer::new("parrot", config, outbound::open_client().unwrap(), Arc::new(Still)).unwrap()
+    McpServer::new("parrot", config, outbound::open_client().unwrap(), Programs::default(), Arc::new(Still))
+        .unwrap()
 }
 
 #[tokio::test]
@@ -189,8 +190,14 @@ async fn the_guard_stands_before_a_url_unless_it_is_turned_off() {
     let port = http.url.rsplit(':').next().unwrap();
     let config =
         serde_json::from_value(json!({"url": format!("http://turnstone-home.localdomain:{port}/mcp")}));
-    let server =
-        McpServer::new("x", config.unwrap(), outbound::guarded_client().unwrap(), Arc::new(Still)).unwrap();
+    let server = McpServer::new(
+        "x",
+        config.unwrap(),
+        outbound::guarded_client().unwrap(),
+        Programs::default(),
+        Arc::new(Still),
+    )
+    .unwrap();
     assert!(server.catalogue().await.is_err());
     assert_eq!(http.listings.load(Ordering::SeqCst), 0);
 }
