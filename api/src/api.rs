@@ -17,7 +17,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
-use turnstone_domain::agent::{ToolRuleBook, ToolSpec};
+use turnstone_domain::agent::{FanOutRules, ToolRuleBook, ToolSpec};
 use turnstone_domain::review::SeparateDuties;
 use turnstone_domain::{Clock, EngagementId, Ids, Timestamp};
 use turnstone_ojs::attest::{PublicKey, Signer};
@@ -54,6 +54,8 @@ pub struct ApiOptions {
     pub enable_reset: bool,
     /// True if a job of an agent must name a registered agent.
     pub require_agent: bool,
+    /// The bounds for delegations: they refuse jobs that would join a tree which is full.
+    pub fan_out: FanOutRules,
     /// True if webhooks may name addresses outside of the public internet.
     pub private_webhooks: bool,
     /// The hosts that agents may name as `oagent://host/path/name`: `host` or `host:port`. None by default.
@@ -87,6 +89,7 @@ impl Default for ApiOptions {
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             enable_reset: false,
             require_agent: false,
+            fan_out: FanOutRules::default(),
             private_webhooks: false,
             remote_hosts: Vec::new(),
             reviewers: None,

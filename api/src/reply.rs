@@ -85,6 +85,10 @@ impl From<StoreError> for Failure {
                 let error = JobError::new(FailureKind::DelegationDepth, error.to_string());
                 Self(OjsError::agent(error.with("depth", *depth).with("max_depth", *most)))
             }
+            StoreError::TreeFull { jobs, most, .. } => {
+                let error = JobError::new(FailureKind::TreeJobs, error.to_string());
+                Self(OjsError::agent(error.with("jobs", *jobs).with("max_jobs_per_tree", *most)))
+            }
             StoreError::UnknownParent { parent, .. } => {
                 let shown = parent.as_str().chars().take(100).collect::<String>();
                 let why = format!(

@@ -269,6 +269,7 @@ CREATE TABLE totals (
     messages       BIGINT  NOT NULL DEFAULT 0,
     inputs         BIGINT  NOT NULL DEFAULT 1,         -- jobs that ever carried an input into it
     children       BIGINT  NOT NULL DEFAULT 0,         -- engagements that ever worked for it
+    tree_jobs      BIGINT  NOT NULL DEFAULT 1,         -- of a root: the jobs that its tree ever had, each counted once
     token_limit    BIGINT,                             -- NULL is unlimited
     settled        BIGINT  NOT NULL DEFAULT 0,
     reserved       BIGINT  NOT NULL DEFAULT 0,

@@ -266,6 +266,7 @@ CREATE TABLE totals (
     messages       INTEGER NOT NULL DEFAULT 0,
     inputs         INTEGER NOT NULL DEFAULT 1,         -- jobs that ever carried an input into it
     children       INTEGER NOT NULL DEFAULT 0,         -- engagements that ever worked for it
+    tree_jobs      INTEGER NOT NULL DEFAULT 1,         -- of a root: the jobs that its tree ever had, each counted once
     token_limit    INTEGER,                            -- NULL is unlimited
     settled        INTEGER NOT NULL DEFAULT 0,
     reserved       INTEGER NOT NULL DEFAULT 0,

@@ -28,7 +28,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use turnstone_api::{Api, ApiOptions, Caps, ConfiguredKeys, Issuer, Peer, ServeLimits};
-use turnstone_domain::agent::ToolRuleBook;
+use turnstone_domain::agent::{FanOutRules, ToolRuleBook};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::review::ReviewRules;
 use turnstone_domain::{Clock, JobState};
@@ -105,6 +105,7 @@ pub struct FleetBuilder {
     serve_limits: ServeLimits,
     drain_grace: Duration,
     require_agent: bool,
+    fan_out: FanOutRules,
     issuers: Vec<Issuer>,
     trusted_keys: Vec<PublicKey>,
     caps: Caps,
@@ -150,6 +151,12 @@ impl FleetBuilder {
         install_crypto();
         let section = serde_json::from_value(section).expect("a section");
         self.issuers.push(Issuer::from_config(name, &section).expect("an issuer"));
+        self
+    }
+
+    /// Sets the bounds for delegations, as `[agents]` and `[agents.limits.<name>]` do.
+    pub fn fan_out(mut self, rules: FanOutRules) -> Self {
+        self.fan_out = rules;
         self
     }
 
@@ -275,6 +282,7 @@ impl FleetBuilder {
             options: ApiOptions {
                 private_webhooks: self.private_webhooks,
                 require_agent: self.require_agent,
+                fan_out: self.fan_out.clone(),
                 issuers: self.issuers,
                 trusted_keys: self.trusted_keys,
                 caps: self.caps,
@@ -302,6 +310,7 @@ impl FleetBuilder {
             private_webhooks: self.private_webhooks,
             reviews: self.reviews,
             drain_grace: self.drain_grace,
+            fan_out: self.fan_out,
             tool_rules: self.tool_rules,
             tool_policy: self.tool_policy,
             own,
@@ -340,6 +349,7 @@ pub struct Fleet {
     private_webhooks: bool,
     reviews: ReviewRules,
     drain_grace: Duration,
+    fan_out: FanOutRules,
     tool_rules: ToolRuleBook,
     /// What documents may use, for workers that are added.
     pub tool_policy: Option<ToolPolicy>,
@@ -381,6 +391,7 @@ impl Fleet {
             serve_limits: ServeLimits::default(),
             drain_grace: worker::DRAIN_GRACE,
             require_agent: false,
+            fan_out: FanOutRules::default(),
             issuers: Vec::new(),
             trusted_keys: Vec::new(),
             caps: Caps::default(),
@@ -402,6 +413,7 @@ impl Fleet {
         let mut deps =
             worker::deps(&id, store, Arc::clone(&self.time), &self.models.url, &self.tools.url, slots);
         deps.options.drain_grace = self.drain_grace;
+        deps.options.fan_out = self.fan_out.clone();
         deps.toolbox = worker::toolbox_avoiding(self.own.clone(), &self.tools.url, Arc::clone(&self.time));
         if let Some(policy) = self.tool_policy.clone() {
             deps.toolbox = deps.toolbox.with_policy(policy, &self.time).expect("a policy of this worker");

@@ -42,6 +42,7 @@ pub fn deps(
         raise_wait: Some(Duration::from_secs(7 * 86_400)),
         review_deadline: None,
         artifacts: turnstone_domain::artifact::ArtifactLimits::default(),
+        fan_out: turnstone_domain::agent::FanOutRules::default(),
     };
     let ids: Arc<dyn Ids> = Arc::new(SystemIds);
     Deps::new(store, Arc::clone(&clock), ids, providers(model_url), toolbox(tool_url, clock), options)

@@ -1,6 +1,7 @@
 //! The operator's settings of a worker.
 
 use std::time::Duration;
+use turnstone_domain::agent::FanOutRules;
 use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_domain::budget::OnExceed;
 
@@ -30,6 +31,8 @@ pub struct WorkerOptions {
     pub review_deadline: Option<Duration>,
     /// The bounds for files that agents make.
     pub artifacts: ArtifactLimits,
+    /// The bounds for delegations.
+    pub fan_out: FanOutRules,
 }
 
 impl WorkerOptions {

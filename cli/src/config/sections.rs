@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use turnstone_api::{Caps, IssuerConfig};
-use turnstone_domain::agent::ToolRuleBook;
+use turnstone_domain::agent::{FanOut, FanOutRules, OwnFanOut, ToolRuleBook};
 use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_domain::review::ReviewRules;
 use turnstone_telemetry::{LogFormat, SecretRef};
@@ -305,8 +305,8 @@ impl Default for ModelsConfig {
     }
 }
 
-/// `[agents]`: the agents that are registered at start-up.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+/// `[agents]`: the agents that are registered at start-up, and the bounds for delegations.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentsConfig {
     /// The directory of their files (`.yaml`, `.yml`, `.json`); in the file relative to the file. A file that is no
@@ -314,6 +314,29 @@ pub struct AgentsConfig {
     pub dir: Option<PathBuf>,
     /// True to refuse jobs that call a model without naming a registered agent.
     pub require_agent: bool,
+    /// The most jobs of an engagement and its delegates to any depth. The iterations of a flow count as jobs.
+    pub max_jobs_per_tree: u32,
+    /// The most agents that a model may call in one turn.
+    pub max_children_per_turn: u32,
+    /// Other bounds for registered agents, by their names.
+    pub limits: BTreeMap<String, OwnFanOut>,
+}
+
+impl Default for AgentsConfig {
+    fn default() -> Self {
+        let FanOut { max_jobs_per_tree, max_children_per_turn } = FanOut::DEFAULT;
+        let (dir, require_agent, limits) = (None, false, BTreeMap::new());
+        Self { dir, require_agent, max_jobs_per_tree, max_children_per_turn, limits }
+    }
+}
+
+impl AgentsConfig {
+    /// Returns the bounds for delegations.
+    #[must_use]
+    pub fn fan_out(&self) -> FanOutRules {
+        let (max_jobs_per_tree, max_children_per_turn) = (self.max_jobs_per_tree, self.max_children_per_turn);
+        FanOutRules { all: FanOut { max_jobs_per_tree, max_children_per_turn }, of: self.limits.clone() }
+    }
 }
 
 /// `[log]`: the log on standard error.

@@ -76,6 +76,11 @@ pub struct NewChild {
     pub meta: RawObject,
     /// The longest it may take, in milliseconds.
     pub timeout_ms: Option<i64>,
+    /// The jobs for which it counts in its tree: 1 for a delegate. The first flow of a parallel node counts for all flows
+    /// of the node, and the others for none.
+    pub jobs: u32,
+    /// The most jobs that the tree may have then. A child that does not fit does not start, nor do those behind it.
+    pub max_jobs_per_tree: u32,
     /// The review that the delegate answers; it is in the inbox meanwhile.
     pub review: Option<Box<NewReview>>,
 }

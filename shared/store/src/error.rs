@@ -138,6 +138,16 @@ pub enum StoreError {
         /// How deep it may.
         most: i64,
     },
+    /// The job would join a tree that has as many jobs as it may have; nothing of its push was stored.
+    #[error("job {job} would join a tree of {jobs} jobs; at most {most} are allowed")]
+    TreeFull {
+        /// The job.
+        job: JobId,
+        /// The number of jobs that the tree has.
+        jobs: i64,
+        /// The most that it may have.
+        most: i64,
+    },
     /// The job names a parent that its tenant does not have (agent extension §2.3); nothing of its push was stored.
     #[error("job {job} names the parent {parent}, which is no job of an agent here")]
     UnknownParent {

@@ -136,6 +136,8 @@ pub struct EngagementClaim {
     pub budget: Budget,
     /// The number of agents above it (agent extension §2.3), counted by the store.
     pub depth: i64,
+    /// The number of jobs that its tree ever had, as of the claim.
+    pub tree_jobs: i64,
     /// The shared budgets that its calls may be charged to as well, as of the claim.
     pub budgets: Vec<AppliedBudget>,
     /// The messages of the engagement, if the claim has read them.

@@ -151,6 +151,26 @@ async fn map_node_zips_lists_repeats_scalars_and_reduces() {
     fleet.end().await;
 }
 
+/// A flow that asks for more iterations than its tree may have jobs fails before the first of them, in one job or in many.
+#[tokio::test]
+async fn a_flow_with_too_many_iterations_begins_none() {
+    let list = json!({"title": "iterated_q", "type": "array", "items": {"type": "string"}});
+    for (backend, class) in Backend::ALL.into_iter().flat_map(|one| [(one, "MapNode"), (one, "ParallelMapNode")]) {
+        let fleet = Fleet::builder().on(backend).start().await;
+        let map = part(class, "map", json!({"subflow": searching("each", text("q"))}));
+        let nodes = [start("start", std::slice::from_ref(&list)), map, end("end", &[])];
+        let found = flow("many", &nodes, &[then("start", "map"), then("map", "end")], &[]);
+        let done = run(&fleet, found, json!({"iterated_q": vec!["x"; 1_001]})).await;
+        assert_eq!(done["state"], "discarded", "{class}: {done:#}");
+        assert_eq!(done["error"]["code"], "AGENT_MAX_TREE_JOBS", "{class}: {done:#}");
+        let message = done["error"]["message"].as_str().unwrap();
+        assert!(message.contains("1001 more") && message.contains("at most 1000"), "{message}");
+        assert_eq!(fleet.tools.calls().len(), 0, "{class}");
+        assert_eq!(fleet.number("SELECT count(*) FROM jobs").await, 1, "{class}");
+        fleet.end().await;
+    }
+}
+
 /// AGS-17: outputs are joined.
 #[tokio::test]
 async fn parallel_flow_node_joins_the_outputs_of_its_flows() {

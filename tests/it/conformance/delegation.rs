@@ -10,7 +10,7 @@ use turnstone_domain::{
     AgentDefinition, EventName, Ids, JobId, JobState, NewChild, NewJob, RawJson, RawObject, Settlement,
     Terms, Wait,
 };
-use turnstone_store::{CancelOutcome, Claim, Duty, JobKind, LedgerError, Past};
+use turnstone_store::{CancelOutcome, Claim, Duty, JobKind, LedgerError, Past, StoreError};
 
 on_every_store![
     a_parent_resumes_after_the_last_of_its_children,
@@ -21,6 +21,10 @@ on_every_store![
     a_late_child_is_cancelled_and_its_parent_resumes,
     a_tree_is_deleted_as_a_whole,
     a_child_from_a_client_ends_with_a_discarded_root,
+    a_tree_has_no_more_jobs_than_it_may,
+    concurrent_parents_share_the_bound_of_their_tree,
+    flows_of_a_node_start_all_or_none,
+    a_child_from_a_client_finds_no_room_in_a_full_tree,
 ];
 
 fn child(timeout_ms: Option<i64>) -> NewChild {
@@ -34,6 +38,8 @@ fn child(timeout_ms: Option<i64>) -> NewChild {
         args: RawJson::of(&json!(["look"])),
         meta: RawObject::new(),
         timeout_ms,
+        jobs: 1,
+        max_jobs_per_tree: 1_000,
         review: None,
     }
 }
@@ -174,4 +180,74 @@ async fn a_tree_is_deleted_as_a_whole(at: &Opened) {
     for table in ["jobs", "engagements", "totals", "delegations"] {
         assert_eq!(at.query(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
+}
+
+/// Parks a job with so many children, in a tree that may have `most` jobs.
+async fn park(at: &Opened, parent: &Claim, children: usize, most: u32) {
+    let bounded = || NewChild { max_jobs_per_tree: most, ..child(None) };
+    let requested = (0..children).map(|_| bounded()).collect();
+    at.settle(&parent.lease, Settlement::Park { wait: Wait::Children(requested) }).await;
+}
+
+fn tree_jobs(claim: &Claim) -> i64 {
+    claim.engagement.as_ref().unwrap().tree_jobs
+}
+
+async fn a_tree_has_no_more_jobs_than_it_may(at: &Opened) {
+    let root = at.held(None).await;
+    assert_eq!(tree_jobs(&root), 1);
+    park(at, &root, 5, 4).await;
+    let children = at.claim(JobKind::Agent, 10).await;
+    assert_eq!(children.iter().map(tree_jobs).collect::<Vec<_>>(), [4, 4, 4], "the first three fit");
+    park(at, &children[0], 1, 4).await;
+    let child = at.claim(JobKind::Agent, 10).await;
+    let claimed: Vec<&JobId> = child.iter().map(|claim| &claim.job).collect();
+    assert_eq!(claimed, [&children[0].job], "nothing starts, and the parent continues at once");
+    // A failed attempt and a further claim are no new jobs.
+    assert_eq!(tree_jobs(&child[0]), 4);
+    park(at, &child[0], 1, 5).await;
+    let grandchild = at.claim(JobKind::Agent, 10).await;
+    assert_eq!(grandchild.iter().map(tree_jobs).collect::<Vec<_>>(), [5], "a raised bound has room");
+    // The ends of jobs give no room back.
+    at.settle(&grandchild[0].lease, complete()).await;
+    let child = at.claim(JobKind::Agent, 10).await;
+    park(at, &child[0], 1, 5).await;
+    assert_eq!(at.claim(JobKind::Agent, 10).await[0].job, child[0].job);
+}
+
+async fn concurrent_parents_share_the_bound_of_their_tree(at: &Opened) {
+    let root = at.held(None).await;
+    park(at, &root, 4, 10).await;
+    let parents = at.claim(JobKind::Agent, 10).await;
+    assert_eq!(parents.len(), 4);
+    futures::future::join_all(parents.iter().map(|parent| park(at, parent, 3, 10))).await;
+    assert_eq!(at.query("SELECT count(*) FROM delegations").await, 9, "with the root, ten jobs");
+    assert_eq!(at.query("SELECT max(tree_jobs) FROM totals").await, 10);
+}
+
+async fn flows_of_a_node_start_all_or_none(at: &Opened) {
+    let root = at.held(None).await;
+    let flows = |most| {
+        let flow = |jobs| NewChild { jobs, max_jobs_per_tree: most, ..child(None) };
+        Settlement::Park { wait: Wait::Children(vec![flow(4), flow(0), flow(0)]) }
+    };
+    at.settle(&root.lease, flows(4)).await;
+    let root = at.claim(JobKind::Agent, 10).await.remove(0);
+    assert_eq!((tree_jobs(&root), at.query("SELECT count(*) FROM delegations").await), (1, 0));
+    at.settle(&root.lease, flows(5)).await;
+    let begun = at.claim(JobKind::Agent, 10).await;
+    assert_eq!(begun.iter().map(tree_jobs).collect::<Vec<_>>(), [5, 5, 5]);
+}
+
+async fn a_child_from_a_client_finds_no_room_in_a_full_tree(at: &Opened) {
+    let root = at.held(None).await;
+    at.store.ledger.checkpoint(&root.lease, nothing(), NOW, LEASE).await.unwrap();
+    let job = || {
+        let max_jobs_per_tree = Some(2);
+        let terms = Terms { works_for: Some(root.job.clone()), max_jobs_per_tree, ..Terms::default() };
+        NewJob { terms, ..agent(None) }
+    };
+    at.push(job()).await;
+    let refused = at.store.intake.push(vec![job()]).await.unwrap_err();
+    assert!(matches!(refused, StoreError::TreeFull { jobs: 2, most: 2, .. }), "{refused}");
 }

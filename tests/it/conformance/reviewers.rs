@@ -21,6 +21,7 @@ on_every_store![
     silence_escalates_and_finally_rejects,
     an_answer_after_the_deadline_belongs_to_the_next_step,
     an_agent_is_in_the_inbox_until_its_engagement_ends,
+    a_reviewer_without_room_in_the_tree_approves_nothing,
 ];
 
 fn step(name: &str, members: &[&str], quorum: usize) -> ReviewStep {
@@ -173,6 +174,38 @@ async fn an_answer_after_the_deadline_belongs_to_the_next_step(at: &Opened) {
     assert_eq!(count(at, &held.job, EventName::ReviewEscalated).await, 1);
 }
 
+/// Returns an agent that is asked for a review, and the review. The tree may have `most` jobs.
+fn auditor(most: u32) -> (ReviewId, NewChild) {
+    let engagement: EngagementId = SystemIds.next().into();
+    let requested = NewReview { asked: Some(engagement.clone()), ..question(Some(NOW.plus_ms(50))) };
+    let about = turnstone_domain::review::call_of_review(&requested.call_id, requested.kind);
+    let id = requested.id.clone();
+    let child = NewChild {
+        job: JobId(SystemIds.next()),
+        engagement,
+        agent: Box::new(AgentDefinition { name: "auditor".into(), ..AgentDefinition::default() }),
+        call_id: about,
+        turn: 1,
+        mode: DelegationMode::Supervisor,
+        args: RawJson::of(&json!(["may it?"])),
+        meta: RawObject::new(),
+        timeout_ms: Some(50),
+        jobs: 1,
+        max_jobs_per_tree: most,
+        review: Some(Box::new(requested)),
+    };
+    (id, child)
+}
+
+async fn a_reviewer_without_room_in_the_tree_approves_nothing(at: &Opened) {
+    let held = at.held(Some(100)).await;
+    let (id, child) = auditor(1);
+    at.settle(&held.lease, Settlement::Park { wait: Wait::Children(vec![child]) }).await;
+    assert_eq!(review(at, &id).await.state, ReviewState::Rejected);
+    assert_eq!(at.state(&held.job).await, JobState::Available);
+    assert_eq!(at.claim(JobKind::Agent, 2).await.len(), 1, "the reviewer has no job");
+}
+
 /// OAS-30, OAS-A9: an agent as reviewer is a row of the inbox, which only the end of its engagement answers.
 async fn an_agent_is_in_the_inbox_until_its_engagement_ends(at: &Opened) {
     for (verdict, state) in [
@@ -180,24 +213,8 @@ async fn an_agent_is_in_the_inbox_until_its_engagement_ends(at: &Opened) {
         (json!("done"), ReviewState::Rejected),
     ] {
         let held = at.held(Some(100)).await;
-        let engagement: EngagementId = SystemIds.next().into();
-        let requested = NewReview { asked: Some(engagement.clone()), ..question(Some(NOW.plus_ms(50))) };
-        let (id, about) = (
-            requested.id.clone(),
-            turnstone_domain::review::call_of_review(&requested.call_id, requested.kind),
-        );
-        let child = NewChild {
-            job: JobId(SystemIds.next()),
-            engagement: engagement.clone(),
-            agent: Box::new(AgentDefinition { name: "auditor".into(), ..AgentDefinition::default() }),
-            call_id: about,
-            turn: 1,
-            mode: DelegationMode::Supervisor,
-            args: RawJson::of(&json!(["may it?"])),
-            meta: RawObject::new(),
-            timeout_ms: Some(50),
-            review: Some(Box::new(requested)),
-        };
+        let (id, child) = auditor(1_000);
+        let engagement = child.engagement.clone();
         at.settle(&held.lease, Settlement::Park { wait: Wait::Children(vec![child]) }).await;
         let open = review(at, &id).await;
         assert_eq!((open.state, open.asked.as_ref()), (ReviewState::Open, Some(&engagement)));

@@ -4,7 +4,9 @@ use super::{answers, ask, calls, engagement, may_ask, oas, ossa, who};
 use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use turnstone_domain::JobState;
+use turnstone_domain::agent::{FanOut, FanOutRules, OwnFanOut};
 use turnstone_tests::model_server::newest;
 use turnstone_tests::{Backend, Fleet, Reply};
 
@@ -232,6 +234,86 @@ async fn a_delegates_own_limit_is_raised() {
     assert_eq!((status, &body["tokens"]["limit"]), (StatusCode::OK, &json!(9_020)), "{body:#}");
     fleet.wait_for(&id, &[JobState::Completed]).await;
     assert_eq!(engagement(&fleet, &root).await["tokens"]["limit"], 20_000);
+    fleet.send(reqwest::Method::DELETE, &format!("/ojs/v1/jobs/{root}"), "").await;
+    fleet.end().await;
+}
+
+/// Bounds for all agents, and others for one.
+fn bounds(jobs: u32, children: u32, of: &str, own: OwnFanOut) -> FanOutRules {
+    let all = FanOut { max_jobs_per_tree: jobs, max_children_per_turn: children };
+    FanOutRules { all, of: BTreeMap::from([(of.to_owned(), own)]) }
+}
+
+/// An agent that delegates to itself three times in each turn, on two workers, stops at the bound of its tree.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_calls_itself_stops_at_the_bound_of_its_tree() {
+    join_all(Backend::ALL.map(fan_out)).await;
+}
+
+async fn fan_out(backend: Backend) {
+    let script = |request: &Value| match answers(request) {
+        received if received.is_empty() => calls(&[("self", "a"), ("self", "b"), ("self", "c")]),
+        received => Reply::text(received.concat()),
+    };
+    let rules = FanOutRules { all: FanOut { max_jobs_per_tree: 20, ..FanOut::DEFAULT }, ..FanOutRules::default() };
+    let mut fleet = Fleet::builder().on(backend).model(script).fan_out(rules).start().await;
+    fleet.add_worker(8);
+    fleet.register_all(&[ossa("self", &may_ask("self", "type: parallel, max_depth: 10"))]).await;
+    let id = ask(&fleet, "self", &json!({})).await;
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    let result = done["result"].as_str().unwrap();
+    assert!(result.contains("AGENT_MAX_TREE_JOBS") && result.contains("at most 20 are allowed"), "{done:#}");
+    assert_eq!(fleet.number("SELECT count(*) FROM jobs").await, 20, "on {backend:?}");
+    assert_eq!(fleet.models.count(), 40, "on {backend:?}: two calls for each job");
+    fleet.end().await;
+}
+
+/// The operator raises the bounds of one agent. Its name in the definition of a job raises nothing.
+#[tokio::test]
+async fn bounds_are_raised_for_one_agent() {
+    let script = |request: &Value| match answers(request) {
+        received if received.is_empty() && who(request) != "scout" => {
+            calls(&[("scout", "a"), ("scout", "b"), ("scout", "c"), ("scout", "d")])
+        }
+        received => Reply::text(received.join("|")),
+    };
+    let own = OwnFanOut { max_jobs_per_tree: Some(5), max_children_per_turn: Some(4) };
+    for backend in Backend::ALL {
+        let rules = bounds(4, 2, "lead", own);
+        let fleet = Fleet::builder().on(backend).model(script).fan_out(rules).start().await;
+        fleet.register_all(&[oas("scout", &[]), oas("lead", &["scout"]), oas("other", &["scout"])]).await;
+        for (agent, delegates, refused) in [("lead", 4, 0), ("other", 2, 2)] {
+            let id = ask(&fleet, agent, &json!({})).await;
+            let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+            let result = done["result"].as_str().unwrap();
+            assert_eq!(result.matches("AGENT_MAX_CHILDREN").count(), refused, "{agent}: {done:#}");
+            let seen = engagement(&fleet, &id).await;
+            assert_eq!(seen["children"].as_array().unwrap().len(), delegates, "{agent}: {seen:#}");
+        }
+        fleet.end().await;
+    }
+}
+
+/// A client cannot add jobs to a tree beyond its bound.
+#[tokio::test]
+async fn a_full_tree_takes_no_job_from_a_client() {
+    let script = |request: &Value| match newest(request) {
+        "go" => Reply::Hang,
+        _ => Reply::text("done"),
+    };
+    let rules = bounds(2, 32, "other", OwnFanOut::default());
+    let fleet = Fleet::builder().model(script).fan_out(rules).start().await;
+    fleet.register_all(&[oas("lead", &[])]).await;
+    let root = ask(&fleet, "lead", &json!({})).await;
+    fleet.models.seen(1).await;
+    let job = json!({"type": "agent.x", "args": ["help"], "ext_agent_model": "m", "ext_agent_parent_id": root});
+    let id = fleet.push(&job).await;
+    fleet.wait_for(&id, &[JobState::Completed]).await;
+    let (status, body) = fleet.post("/ojs/v1/jobs", &job).await;
+    let error = &body["error"];
+    assert_eq!((status, &error["code"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("AGENT_MAX_TREE_JOBS")));
+    let details = &error["details"];
+    assert_eq!((&details["jobs"], &details["max_jobs_per_tree"]), (&json!(2), &json!(2)), "{body:#}");
     fleet.send(reqwest::Method::DELETE, &format!("/ojs/v1/jobs/{root}"), "").await;
     fleet.end().await;
 }

@@ -23,6 +23,8 @@ fn child() -> NewChild {
         args: RawJson::of(&json!(["look"])),
         meta: RawObject::new(),
         timeout_ms: None,
+        jobs: 1,
+        max_jobs_per_tree: 1_000,
         review: None,
     }
 }

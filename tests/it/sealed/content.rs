@@ -114,7 +114,7 @@ async fn without_a_key_the_same_search_finds_it_in_every_column() {
 }
 
 /// Returns all bytes of the database: its files, or a dump.
-async fn dump(place: &Place) -> String {
+pub(super) async fn dump(place: &Place) -> String {
     match place {
         Place::File(path) => {
             let wal = format!("{}-wal", path.display());

@@ -3,6 +3,7 @@
 mod content;
 mod keys;
 mod programs;
+mod sweep;
 mod tampered;
 
 use base64::Engine as _;

@@ -96,6 +96,8 @@ pub struct Machine {
     over: Option<Step>,
     /// The number of results so far.
     results: usize,
+    /// The iterations of the maps and parallel nodes that were entered so far, those that are still to come included.
+    iterations: usize,
     /// True if the flows of parallel nodes run as jobs of their own.
     fans: bool,
 }
@@ -131,7 +133,7 @@ impl Machine {
     /// Returns a run that begins with these inputs, which are cast already. With `fans` the flows of parallel nodes run as
     /// jobs of their own, if they can.
     pub fn new(flow: Arc<Flow>, inputs: Values, fans: bool) -> Self {
-        let mut machine = Self { frames: Vec::new(), over: None, results: 0, fans };
+        let mut machine = Self { frames: Vec::new(), over: None, results: 0, iterations: 0, fans };
         machine.push(flow, inputs, Around::Job);
         machine
     }
@@ -210,6 +212,12 @@ impl Machine {
         names.collect::<Vec<_>>().join(" > ")
     }
 
+    /// Returns the number of iterations that this run makes of the maps and parallel nodes that it has entered. The flows
+    /// of a [`Step::Fan`] do not count: they are jobs.
+    pub fn iterations(&self) -> usize {
+        self.iterations
+    }
+
     /// Returns the conversation of the innermost flow; `None` is the one with the user.
     pub fn thread(&self) -> Option<String> {
         self.frames.last().and_then(|frame| frame.thread.clone())
@@ -253,6 +261,7 @@ impl Machine {
                 }
                 match items.first().cloned() {
                     Some(first) => {
+                        self.iterations += items.len();
                         let (items, reducers) = (items.into(), reducers.as_slice().into());
                         let around = Around::Map { items, done: Vec::new(), reducers };
                         self.push(Arc::clone(subflow), first, around);
@@ -273,8 +282,10 @@ impl Machine {
                     let branches = waiting.into_iter().rev().map(|(flow, inputs)| Branch { flow, inputs });
                     return Ok(Entered::Fan(branches.collect()));
                 }
+                let count = waiting.len();
                 match waiting.pop() {
                     Some((flow, inputs)) => {
+                        self.iterations += count;
                         self.push(flow, inputs, Around::Flows { waiting, outputs: Values::new() });
                     }
                     None => self.finish(Values::new(), NEXT),

@@ -72,6 +72,7 @@ async fn enter(
         Step::Failed(why) => return Err(failed(&why).into()),
         Step::Ended(_) => return Err(failed("the flow has ended").into()),
     };
+    run.admit(&outbox.claimed)?;
     let base = run.machine.thread();
     if run.crew.as_ref().is_none_or(|crew| crew.node.head.id != node.head.id) {
         run.crew = crew(&node, &inputs, base.as_deref(), std::mem::take(&mut run.steps))?;
@@ -108,7 +109,8 @@ async fn replayed(outbox: &Outbox) -> Result<FlowRun, Stop> {
         let message = format!("the record of the flow does not fit its document: {why}");
         JobError::new(FailureKind::Internal, message).for_good()
     })?;
-    Ok(FlowRun { root: Arc::clone(&claimed.agent), machine, node: None, crew: None, steps })
+    let admitted = machine.iterations();
+    Ok(FlowRun { root: Arc::clone(&claimed.agent), machine, admitted, node: None, crew: None, steps })
 }
 
 /// Returns the result of the job when the node ended the run; `None` when another node is next.

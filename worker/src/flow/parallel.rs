@@ -27,7 +27,7 @@ pub fn plan(claimed: &Claimed, branches: &[Branch]) -> NodeAnswer {
 /// EXEC: begins the flows, waits for them, and returns their joined outputs as the outcome of the call.
 ///
 /// # Errors
-/// [`Stop::Park`] until all have ended.
+/// [`Stop::Park`] until all have ended. [`Stop::Fail`] before the first begins, when the tree has no room for all of them.
 pub fn run(
     past: &TurnHistory,
     outbox: &Outbox,
@@ -42,11 +42,18 @@ pub fn run(
     let begun: Vec<Option<&Delegated>> = (0..branches.len())
         .map(|at| past.delegations.iter().rev().find(|done| done.call_id == call_of(at)))
         .collect();
+    let is_first = begun.iter().all(Option::is_none);
+    if is_first {
+        run.room_for(&outbox.claimed, branches.len())?;
+    }
     let open = begun.iter().flatten().filter(|done| done.state == DelegationState::Open).count();
     let missing = begun.iter().enumerate().filter(|(_, done)| done.is_none()).map(|(at, _)| at);
     let next: Vec<usize> = missing.take(AT_ONCE.saturating_sub(open)).collect();
     if open > 0 || !next.is_empty() {
-        let child = |at: usize| child(outbox, run, call_of(at), &branches[at]);
+        // The first one counts for all of them: those that follow always find room.
+        let all = u32::try_from(branches.len()).unwrap_or(u32::MAX);
+        let jobs = |at: usize| if is_first && at == 0 { all } else { 0 };
+        let child = |at: usize| NewChild { jobs: jobs(at), ..child(outbox, run, call_of(at), &branches[at]) };
         return Err(Wait::Children(next.into_iter().map(child).collect()).into());
     }
     let mut outputs = Vec::with_capacity(branches.len());
@@ -99,6 +106,8 @@ fn child(outbox: &Outbox, FlowRun { root, .. }: &FlowRun, call_id: CallId, branc
         args: RawJson::of(&json!([branch.inputs])),
         meta: trace::child_meta(outbox, None, &root.name, &span),
         timeout_ms: None,
+        jobs: 0,
+        max_jobs_per_tree: claimed.fan_out.max_jobs_per_tree,
         review: None,
     }
 }

@@ -2,10 +2,12 @@
 
 use super::machine::{Branch, Machine, Values};
 use super::team::{Step, Team};
+use crate::state::Claimed;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use turnstone_domain::AgentDefinition;
+use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
+use turnstone_domain::{AgentDefinition, JobError};
 use turnstone_specs::agent_spec::model::{LlmConfig, Node};
 
 /// A run of a flow by this worker.
@@ -14,6 +16,8 @@ pub struct FlowRun {
     pub root: Arc<AgentDefinition>,
     /// The state of the run.
     pub machine: Machine,
+    /// The iterations of the machine for which the tree of the job had room.
+    pub admitted: usize,
     /// The node of the current turn, unless agents run it.
     pub node: Option<NodeTurn>,
     /// The agents of the node, when it is one of agents.
@@ -68,6 +72,36 @@ impl NodeAnswer {
 }
 
 impl FlowRun {
+    /// Checks that the tree of the job has room for the iterations that this run was not admitted to before. They count as
+    /// jobs, although one job runs them.
+    ///
+    /// # Errors
+    /// [`FailureKind::TreeJobs`]. No iteration has begun then.
+    pub fn admit(&mut self, claimed: &Claimed) -> Result<(), JobError> {
+        let all = self.machine.iterations();
+        if all > self.admitted {
+            self.room(claimed, all)?;
+            self.admitted = all;
+        }
+        Ok(())
+    }
+
+    /// Checks that the tree of the job has room for flows that become jobs of their own.
+    ///
+    /// # Errors
+    /// As [`FlowRun::admit`].
+    pub fn room_for(&self, claimed: &Claimed, flows: usize) -> Result<(), JobError> {
+        self.room(claimed, self.admitted.saturating_add(flows))
+    }
+
+    fn room(&self, claimed: &Claimed, iterations: usize) -> Result<(), JobError> {
+        let node = format!("node `{}` was not begun", self.machine.path());
+        let Some(why) = claimed.too_many_jobs(&node, iterations) else { return Ok(()) };
+        let most = claimed.fan_out.max_jobs_per_tree;
+        let error = JobError::new(FailureKind::TreeJobs, why).for_good();
+        Err(error.with("iterations", iterations).with("jobs", claimed.tree_jobs).with("max_jobs_per_tree", most))
+    }
+
     /// Returns the name of the node that the turn runs, with the nodes around it and the agent whose turn it is.
     #[must_use]
     pub fn place(&self) -> String {

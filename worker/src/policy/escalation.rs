@@ -82,11 +82,12 @@ pub fn ask(
 }
 
 /// The agent that decides in the place of a person, as a word of its reviewers. One that is not on this
-/// server, or would be too deep, leaves the decision to a person.
+/// server, would be too deep, or does not fit into the tree, leaves the decision to a person.
 fn supervisor(claimed: &Claimed, contact: &Contact) -> Option<String> {
     let word = reviewer::supervisor(contact)?;
     let known = claimed.reviewers.get(&word).is_some_and(Option::is_some);
-    (known && claimed.depth < i64::from(claimed.agent.limits.max_delegation_depth)).then_some(word)
+    let fits = claimed.too_many_jobs("", 1).is_none();
+    (known && fits && claimed.depth < i64::from(claimed.agent.limits.max_delegation_depth)).then_some(word)
 }
 
 /// Returns the state of the newest question about this.

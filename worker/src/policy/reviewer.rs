@@ -67,6 +67,10 @@ pub fn ask(outbox: &Outbox, review: NewReview, text: String) -> Stop {
         let error = JobError::new(FailureKind::DelegationDepth, format!("the reviewer {why}"));
         return error.for_good().with("oas_rule", "OAS-32").into();
     }
+    if let Some(why) = outbox.claimed.too_many_jobs(&format!("the reviewer `{reviewer}` was not asked"), 1) {
+        let error = JobError::new(FailureKind::TreeJobs, why);
+        return error.for_good().with("oas_rule", "OAS-32").into();
+    }
     let span = trace::handoff(&agent.name, DelegationMode::Supervisor.as_str());
     let meta = trace::child_meta(outbox, None, &agent.name, &span);
     let agent = (*agent).clone().working_for(&outbox.claimed.agent);
@@ -82,6 +86,8 @@ pub fn ask(outbox: &Outbox, review: NewReview, text: String) -> Stop {
         args: RawJson::of(&json!([text])),
         meta,
         timeout_ms: left_ms,
+        jobs: 1,
+        max_jobs_per_tree: outbox.claimed.fan_out.max_jobs_per_tree,
         review: Some(Box::new(NewReview { asked: Some(engagement), ..review })),
     };
     Wait::Children(vec![child]).into()

@@ -8,6 +8,7 @@ use crate::model::ToolOffer;
 use crate::writes::UnderWay;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use turnstone_domain::agent::FanOut;
 use turnstone_domain::agent::delegation::Delegate;
 use turnstone_domain::budget::AppliedBudget;
 use turnstone_domain::engagement::Engagement;
@@ -69,6 +70,10 @@ pub struct Claimed {
     pub budgets: Vec<AppliedBudget>,
     /// The number of agents above this one.
     pub depth: i64,
+    /// The jobs of its tree: those that the tree had when it was claimed, and those that it has begun since.
+    pub tree_jobs: i64,
+    /// The bounds for its delegations.
+    pub fan_out: FanOut,
     /// The delegates of the agent, once they are looked up.
     pub delegates: Option<Arc<BTreeMap<String, KnownDelegate>>>,
     /// The agents that review its calls, once they are looked up.
@@ -136,6 +141,21 @@ impl Claimed {
         let (depth, most) = (self.depth + 1, i64::from(self.agent.limits.max_delegation_depth));
         (depth > most).then(|| {
             format!("`{name}` was not asked: it would be {depth} deep, and this agent may delegate to a depth of {most}")
+        })
+    }
+
+    /// Returns the refusal to begin so many jobs more than the tree of the engagement may have. `subject` is what begins
+    /// them.
+    #[must_use]
+    pub fn too_many_jobs(&self, subject: &str, jobs: usize) -> Option<String> {
+        let most = self.fan_out.max_jobs_per_tree;
+        let more = i64::try_from(jobs).unwrap_or(i64::MAX);
+        (self.tree_jobs.saturating_add(more) > i64::from(most)).then(|| {
+            format!(
+                "{subject}: the engagement and its delegates have {} jobs, {jobs} more would be needed, and at most {most} \
+                 are allowed (max_jobs_per_tree of [agents])",
+                self.tree_jobs
+            )
         })
     }
 

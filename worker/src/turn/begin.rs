@@ -43,6 +43,7 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
     // INIT's checkpoint is the first of a turn.
     let init = side.checkpoints.first().and_then(Checkpoint::read::<InitBody>);
     let (interaction_id, began_in) = init.map(|init| (init.interaction_id, init.span)).unwrap_or_default();
+    let fan_out = deps.options.fan_out.of(&side.agent);
     let claimed = Claimed {
         job: JobFacts {
             id: claim.job,
@@ -59,6 +60,8 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
         is_node: false,
         budgets: side.budgets,
         depth: side.depth,
+        tree_jobs: side.tree_jobs,
+        fan_out,
         delegates: None,
         reviewers: Reviewers::new(),
         slot: TurnSlot::default(),

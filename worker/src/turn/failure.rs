@@ -82,8 +82,8 @@ fn handled(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Resu
     let code = error.kind.class();
     let handler = outbox.claimed.agent.errors.handler(code).cloned();
     let default = match error.kind {
-        // No approval can permit a deeper chain.
-        FailureKind::DelegationDepth => Strategy::Abort,
+        // No approval can permit a deeper chain, or a larger tree.
+        FailureKind::DelegationDepth | FailureKind::TreeJobs => Strategy::Abort,
         _ => code.strategy(),
     };
     match handler.as_ref().map_or(default, |handler| handler.strategy) {

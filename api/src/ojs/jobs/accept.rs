@@ -93,7 +93,10 @@ pub(super) async fn accept_knowing(
         None => None,
     };
     let is_named = request.agent_name().is_some();
-    let job = request.into_new_job(registered, app.api.ids.as_ref())?;
+    let mut job = request.into_new_job(registered, app.api.ids.as_ref())?;
+    if let Some(new) = &job.engagement {
+        job.terms.max_jobs_per_tree = Some(app.api.options.fan_out.of(&new.agent).max_jobs_per_tree);
+    }
     if app.api.options.require_agent && job.engagement.is_some() && !is_named {
         return Err(submitter::unnamed().into());
     }

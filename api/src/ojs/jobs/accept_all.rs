@@ -42,6 +42,7 @@ pub(crate) fn refused<'a>(
         StoreError::DuplicateJob(id) => Some(id.clone()),
         StoreError::NotUnique { job, .. }
         | StoreError::TooDeep { job, .. }
+        | StoreError::TreeFull { job, .. }
         | StoreError::UnknownParent { job, .. } => Some(job.clone()),
         _ => None,
     };

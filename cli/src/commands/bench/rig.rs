@@ -9,6 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use turnstone_benches::jobs::{PROVIDER, QUEUE};
 use turnstone_benches::naive::Naive;
 use turnstone_domain::Ids;
+use turnstone_domain::agent::FanOutRules;
 use turnstone_domain::ids::SystemIds;
 use turnstone_store::Ledger;
 use turnstone_worker::model::{Model, Providers};
@@ -59,6 +60,7 @@ impl Rig {
             on_exceed: turnstone_domain::budget::OnExceed::Retry,
             raise_wait: None,
             review_deadline: None,
+            fan_out: FanOutRules::default(),
             artifacts: turnstone_domain::artifact::ArtifactLimits::default(),
         };
         let store = (ledger, ground.store.doorbell.clone());

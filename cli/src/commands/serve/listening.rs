@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use turnstone_api::{Caps, ConfiguredKeys, Issuer, IssuerConfig, Peer, ServeLimits, Tls};
+use turnstone_domain::agent::FanOutRules;
 use turnstone_domain::principal::check_secret;
 use turnstone_domain::review::SeparateDuties;
 use turnstone_ojs::attest::{PublicKey, Signer};
@@ -35,6 +36,8 @@ pub struct Listening {
     pub enable_reset: bool,
     /// True if a job of an agent must name a registered agent.
     pub require_agent: bool,
+    /// The bounds for delegations.
+    pub fan_out: FanOutRules,
     /// True if webhooks may name addresses outside of the public internet.
     pub private_webhooks: bool,
     /// The certificate of the API; without it, the API uses plain HTTP.
@@ -93,6 +96,7 @@ impl Listening {
             trusted_keys,
             enable_reset,
             require_agent: config.agents.require_agent,
+            fan_out: config.agents.fan_out(),
             private_webhooks,
             tls,
             remote_hosts,

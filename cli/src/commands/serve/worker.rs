@@ -91,6 +91,7 @@ pub fn options(config: &Config, worker_id: String) -> WorkerOptions {
         on_exceed: config.budgets.of_engagements().unwrap_or_default(),
         raise_wait: config.budgets.raise_wait(),
         review_deadline: worker.review_deadline_ms.map(Duration::from_millis),
+        fan_out: config.agents.fan_out(),
         artifacts: ArtifactLimits { each: worker.artifact_max_bytes, engagement: worker.artifacts_max_bytes },
     }
 }

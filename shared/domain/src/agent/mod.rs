@@ -6,6 +6,7 @@ pub mod credential;
 mod delegate;
 pub mod delegation;
 pub mod errors;
+mod fan_out;
 mod flow;
 mod format;
 pub mod guardrails;
@@ -24,6 +25,7 @@ pub mod tool_rules;
 mod tools;
 
 pub use approvals::{Actions, Approvals};
+pub use fan_out::{FanOut, FanOutRules, OwnFanOut};
 pub use flow::FlowDocument;
 pub use format::AgentFormat;
 pub use guardrails::{Guardrail, Guardrails};

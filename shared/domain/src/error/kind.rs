@@ -85,6 +85,10 @@ kinds! {
     MaxTokens = "OSSA_MAX_TOKENS_EXCEEDED", MaxTokensExceeded, "agent.max_tokens", false;
     /// The delegation chain is too deep.
     DelegationDepth = "AGENT_MAX_DELEGATION_DEPTH", DelegationFailed, "agent.delegation_depth", false;
+    /// The tree of the engagement has as many jobs as it may have.
+    TreeJobs = "AGENT_MAX_TREE_JOBS", DelegationFailed, "agent.tree_jobs", false;
+    /// The turn has called as many agents as it may call.
+    Children = "AGENT_MAX_CHILDREN", DelegationFailed, "agent.children", false;
     /// A delegated agent failed, and the turn could not continue without it.
     Delegation = "OSSA_DELEGATION_FAILED", DelegationFailed, "agent.delegation", false;
     /// The agent may not continue without a person's decision, and no reviewer can be asked.

@@ -1,7 +1,9 @@
--- The limits of tenant $1: active jobs, waiting ones, scheduled ones, accepted ones per period; NULL is unlimited.
+-- The limits of tenants: active jobs, waiting ones, scheduled ones, accepted ones per period; NULL is unlimited.
 INSERT INTO tenant_limits (tenant, max_concurrency, max_queue_depth, max_scheduled, enqueue_rate, enqueue_period_ms, reason,
                            created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
+SELECT r.*, r.updated_at
+FROM {rows: tenant, max_concurrency, max_queue_depth, max_scheduled, enqueue_rate, enqueue_period_ms, reason, updated_at}
+WHERE true
 ON CONFLICT (tenant) DO UPDATE
 SET max_concurrency   = excluded.max_concurrency,
     max_queue_depth   = excluded.max_queue_depth,

@@ -1,4 +1,4 @@
-SELECT b.seq, b.name, b.day, b.currency, {columns of budget}
+SELECT b.seq, b.name, b.day, b.currency, {columns of budget}, b.tree_jobs
 FROM totals AS b
 WHERE b.seq {in: seqs}
 --- lock_budgets

@@ -16,9 +16,9 @@ SET token_limit = CASE WHEN $2 < settled + reserved THEN settled + reserved ELSE
     currency    = $6
 WHERE name = $1 AND day BETWEEN $7 AND $8
 --- update_totals_of_children
--- Counts children that engagements have got.
-SET children = children + r.many
-FROM {rows: seq, many}
+-- Counts children that engagements have got, and jobs that the trees of roots have got.
+SET children = totals.children + r.many, tree_jobs = totals.tree_jobs + r.tree_jobs
+FROM {rows: seq, many, tree_jobs}
 WHERE totals.seq = r.seq
 --- update_totals_of_inputs
 -- Counts further inputs that engagements have got, and their events.

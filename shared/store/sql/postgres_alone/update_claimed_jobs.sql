@@ -90,7 +90,7 @@ SELECT CAST(r.rule AS BIGINT)
        t.seq, t.id, t.job_type, t.queue, t.state, t.priority, t.attempt, t.failures, t.lapses, t.created_at, t.run_at, t.started_at, t.ended_at, t.expires_at, t.timeout_ms, t.engagement_seq, t.stream, t.position, t.reserved, t.tokens_used, t.events, t.worker_id, t.lease_token, t.lease_expires_at, t.retry_delay_ms, t.claimed_at, t.tenant, t.visibility_ms, t.lease_ms, t.limit_key, t.workflow_seq, t.workflow_step, t.held, t.dead_letter, t.runtime_tags,
        v.job_seq, v.retry, v.args, v.meta, v.options, v.extra,
        e.seq AS e_seq, e.id AS e_id, e.agent_name AS e_agent_name, e.digest AS e_digest, e.user_id AS e_user_id, e.user_email AS e_user_email, e.started_at AS e_started_at, e.budget_seq AS e_budget_seq, c.turns AS e_turns, c.events AS e_events, c.messages AS e_messages, e.depth AS e_depth, e.parent_seq AS e_parent_seq, c.children AS e_children, c.inputs AS e_inputs, e.limited_by AS e_limited_by,
-       b.token_limit AS e_token_limit, b.settled AS e_settled, b.reserved AS e_reserved, b.money_limit AS e_money_limit, b.money_settled AS e_money_settled, b.money_reserved AS e_money_reserved, b.on_exceed AS e_on_exceed, b.warn_at AS e_warn_at
+       b.token_limit AS e_token_limit, b.settled AS e_settled, b.reserved AS e_reserved, b.money_limit AS e_money_limit, b.money_settled AS e_money_settled, b.money_reserved AS e_money_reserved, b.on_exceed AS e_on_exceed, b.warn_at AS e_warn_at, b.tree_jobs AS e_tree_jobs
 FROM ruled AS r
 LEFT JOIN taken AS t ON true
 LEFT JOIN engagements AS e ON e.seq = t.engagement_seq

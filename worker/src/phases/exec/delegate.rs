@@ -208,7 +208,7 @@ fn askable(
     outbox: &Outbox,
     call: &Call,
 ) -> Result<Arc<AgentDefinition>, ToolOutcome> {
-    admission::within_number(call)?;
+    within_turn(past, &outbox.claimed, call)?;
     if handed_over(&outbox.claimed, past).is_some() {
         let text = "this call was not made: control was handed over to another agent";
         return Err(ToolOutcome::refused(FailureKind::Tool, text));
@@ -234,8 +234,30 @@ fn free(
     admission::fits(claimed, &delegate.offer.input_schema, call)?;
     match claimed.too_deep(name) {
         Some(why) => Err(ToolOutcome::refused(FailureKind::DelegationDepth, why)),
-        None => Ok(Arc::clone(&delegate.agent)),
+        None => room(claimed, name).map(|()| Arc::clone(&delegate.agent)),
     }
+}
+
+/// Checks that the tree has room for one more job.
+fn room(claimed: &Claimed, name: &str) -> Result<(), ToolOutcome> {
+    let full = claimed.too_many_jobs(&format!("`{name}` was not asked"), 1);
+    full.map_or(Ok(()), |why| Err(ToolOutcome::refused(FailureKind::TreeJobs, why)))
+}
+
+/// Checks the number of the call among the calls of agents in its answer.
+fn within_turn(past: &TurnHistory, claimed: &Claimed, call: &Call) -> Result<(), ToolOutcome> {
+    let requested = past.conversation.answer().map(|answer| answer.tool_calls.as_slice()).unwrap_or_default();
+    let before = requested.iter().take(call.position);
+    let before = before.filter(|requested| claimed.delegate(&requested.name).is_some()).count();
+    let most = claimed.fan_out.max_children_per_turn;
+    if u32::try_from(before).is_ok_and(|before| before < most) {
+        return Ok(());
+    }
+    let text = format!(
+        "`{}` was not asked: a turn may call at most {most} agents (max_children_per_turn of [agents]); ask for fewer",
+        call.asked.name
+    );
+    Err(ToolOutcome::refused(FailureKind::Children, text))
 }
 
 /// Returns the next step of a call after a delegation.
@@ -251,7 +273,10 @@ fn after(
         None => return Ok(Next::Wait),
         Some(outcome @ ToolOutcome::Success { .. }) => (outcome, None),
         Some(failure) => match delegate_failure::aftermath(past, outbox, call, tries, failure)? {
-            Aftermath::Ask(agent) => return Ok(Next::Ask(agent)),
+            Aftermath::Ask(agent) => match room(&outbox.claimed, &call.asked.name) {
+                Ok(()) => return Ok(Next::Ask(agent)),
+                Err(refusal) => (refusal, None),
+            },
             Aftermath::Outcome(outcome, handled) => (outcome, handled),
         },
     };
@@ -306,7 +331,8 @@ fn others(
             _ if !free || past.conversation.has_outcome(&call.asked.call_id) => None,
             None if unheard && call.journalled.is_none() => askable(past, bodies, outbox, &call).ok(),
             Some(last) if matches!(last.state, DelegationState::Error | DelegationState::Timeout) => {
-                delegate_failure::next(&outbox.claimed, &call, &tries)
+                let next = delegate_failure::next(&outbox.claimed, &call, &tries);
+                next.filter(|_| room(&outbox.claimed, &call.asked.name).is_ok())
             }
             _ => None,
         };
@@ -327,6 +353,7 @@ fn others(
 /// Begins a delegation: the intent and the child's engagement become durable together when the parent parks.
 fn begin(past: &TurnHistory, outbox: &mut Outbox, call: &mut Call, agent: &AgentDefinition) -> NewChild {
     journal::record_sent(outbox, call, false, true);
+    outbox.claimed.tree_jobs += 1;
     let mode = mode(&outbox.claimed, call);
     let span = trace::handoff(&agent.name, mode.as_str());
     let terms = outbox.claimed.delegate(&call.asked.name).map(|delegate| &delegate.terms);
@@ -345,6 +372,8 @@ fn begin(past: &TurnHistory, outbox: &mut Outbox, call: &mut Call, agent: &Agent
         args: RawJson::of(&json!([context::input(&outbox.claimed, past, call)])),
         meta,
         timeout_ms: outbox.claimed.delegate(&call.asked.name).and_then(|delegate| delegate.terms.timeout_ms),
+        jobs: 1,
+        max_jobs_per_tree: outbox.claimed.fan_out.max_jobs_per_tree,
         review: None,
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use turnstone_domain::agent::FanOutRules;
 use turnstone_domain::artifact::{Artifact, ArtifactLimits};
 use turnstone_domain::budget::OnExceed;
 use turnstone_domain::ids::SystemIds;
@@ -137,6 +138,7 @@ fn keeper(ledger: &Arc<Revocations>, doorbell: &Doorbell) -> Arc<LeaseKeeper> {
         on_exceed: OnExceed::default(),
         raise_wait: None,
         review_deadline: None,
+        fan_out: FanOutRules::default(),
         artifacts: ArtifactLimits::default(),
     };
     let store = (Arc::clone(ledger) as _, doorbell.clone());

@@ -20,7 +20,7 @@ use compare::Recorded;
 pub use compare::{Difference, Rerun};
 use std::sync::Arc;
 use std::time::Duration;
-use turnstone_domain::agent::Identity;
+use turnstone_domain::agent::{FanOutRules, Identity};
 use turnstone_domain::budget::{Budget, OnExceed};
 use turnstone_domain::checkpoint::{EmitBody, InferBody, InitBody};
 use turnstone_domain::engagement::Engagement;
@@ -108,6 +108,7 @@ fn claim(record: &EngagementRecord) -> Result<Claim, String> {
             checkpoints: Vec::new(),
             budget: Budget::default(),
             depth: new.depth,
+            tree_jobs: 1,
             budgets: Vec::new(),
             past: Stored::Nothing,
         }),
@@ -131,6 +132,7 @@ fn deps(world: &Arc<World>, worker_id: &str, provider: &str) -> Arc<Deps> {
         on_exceed: OnExceed::default(),
         raise_wait: None,
         review_deadline: None,
+        fan_out: FanOutRules::default(),
         artifacts: turnstone_domain::artifact::ArtifactLimits::default(),
     };
     let store = (Arc::clone(world) as _, Doorbell::default());

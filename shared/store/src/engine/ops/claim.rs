@@ -504,6 +504,7 @@ pub(in super::super) fn claimed(
         position: job.position.clone().unwrap_or_default(),
         budget: unit.budget_of(seq),
         depth: row.depth,
+        tree_jobs: row.tree_jobs,
         budgets: row
             .limited_by
             .iter()

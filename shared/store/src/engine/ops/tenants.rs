@@ -1,7 +1,8 @@
 //! The writes of tenants' limits. A wider limit may let jobs start.
 
-use super::super::session::{Arg, Args, Session};
-use super::super::statement::read;
+use super::super::rows::TenantLimitsRow;
+use super::super::session::{Args, Session};
+use super::super::statement::{execute, read};
 use super::super::tenants::setup;
 use super::super::unit::Unit;
 use crate::{Ring, StoreError, TenantLimits, TenantSetup, sql};
@@ -18,18 +19,18 @@ pub(in super::super) async fn set_up(
     unit.rings.push(Ring::Available);
     let TenantLimits { max_concurrency, max_queue_depth, max_scheduled, max_enqueue_rate } = setup.limits;
     let (rate, period_ms) = max_enqueue_rate.map(|rate| (rate.limit, rate.period_ms)).unzip();
-    let values = [
-        setup.tenant.as_str().into(),
-        Arg::Int(max_concurrency),
-        Arg::Int(max_queue_depth),
-        Arg::Int(max_scheduled),
-        Arg::Int(rate),
-        Arg::Int(period_ms),
-        setup.reason.as_deref().into(),
-        setup.updated_at.0.into(),
-    ];
+    let row = TenantLimitsRow {
+        tenant: setup.tenant.clone(),
+        max_concurrency,
+        max_queue_depth,
+        max_scheduled,
+        enqueue_rate: rate,
+        enqueue_period_ms: period_ms,
+        reason: setup.reason.clone(),
+        updated_at: setup.updated_at,
+    };
     let (action, text) = ("set limits of a tenant", &sql::INSERT_TENANT_LIMITS);
-    session.execute(action, text, Args::Values(&values)).await.map(|_| ())
+    execute(session, action, text, vec![row], &[]).await.map(|_| ())
 }
 
 /// Returns the digest of a tenant's limits, if it has any.

@@ -51,7 +51,7 @@ declare! {
     /// A freeze; the scope is a tenant, or empty for the fleet.
     struct FreezeRow into freezes [scope] {
         scope: String,
-        reason: Option<String>,
+        reason: Option<String> => sealed,
         frozen_by: String,
         frozen_at: Timestamp,
     }

@@ -30,6 +30,8 @@ declare! {
         /// The budgets that it pays into beside that of its tree, because it or one above it has a limit of its own.
         limited_by: Vec<String> => with limited_by,
         budget: Budget => with budget,
+        /// The jobs that its tree ever had.
+        tree_jobs: i64,
         /// Events and messages as they were when the row was read: each change of the row changes one of them.
         read: (i64, i64) => with counters,
     }
@@ -41,7 +43,7 @@ declare! {
         agent_name: String,
         digest: String,
         user_id: String,
-        user_email: Option<String>,
+        user_email: Option<String> => sealed,
         started_at: Timestamp,
         budget_seq: i64,
         depth: i64,
@@ -104,10 +106,12 @@ declare! {
         inputs: i64,
     }
 
-    /// Children that an engagement got.
+    /// Children that an engagement got, and jobs that its tree got if it is a root.
+    #[derive(Default)]
     struct ChildCount {
         seq: i64,
         many: i64,
+        tree_jobs: i64,
     }
 
     /// An agent definition, as a text of JSON.

@@ -187,6 +187,18 @@ declare! {
         last_error: Option<String>,
     }
 
+    /// The limits of a tenant.
+    struct TenantLimitsRow in tenant_limits [tenant] {
+        tenant: String,
+        max_concurrency: Option<i64>,
+        max_queue_depth: Option<i64>,
+        max_scheduled: Option<i64>,
+        enqueue_rate: Option<i64>,
+        enqueue_period_ms: Option<i64>,
+        reason: Option<String> => sealed,
+        updated_at: Timestamp,
+    }
+
     /// A cron entry as it is written: NULL leaves a column as it is.
     struct CronRow in crons [tenant, name] {
         tenant: String,
@@ -197,7 +209,7 @@ declare! {
         missed_policy: Option<Missed>,
         enabled: Option<bool>,
         template: Option<String> => sealed,
-        description: Option<String>,
+        description: Option<String> => sealed,
         moves: bool,
         next_run_at: Option<Timestamp>,
         updated_at: Timestamp,

@@ -9,12 +9,13 @@
 mod advance;
 mod start;
 
-use super::super::rows::{EngagementRow, JobRow, get};
+use super::super::rows::{EngagementRow, Fields, Inconsistency, JobRow, get};
 use super::super::session::{Session, limit as row_limit};
 use super::super::statement::{read, read_by};
 use super::super::unit::Unit;
 use super::cancel;
 use crate::{StoreError, sql};
+use std::collections::{BTreeSet, HashMap};
 use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::event::{DelegationEnd, DelegationRole, EventBody};
 use turnstone_domain::{EventName, JobId, JobState, NewChild, NewEvent, Timestamp};
@@ -27,6 +28,41 @@ pub(in super::super) struct Family {
     pub job: JobId,
     pub children: Vec<NewChild>,
     pub at: Timestamp,
+}
+
+/// The numbers of jobs that trees ever had, while the rows of their roots are locked: no other transaction adds any.
+pub(in super::super) struct Trees(HashMap<i64, i64>);
+
+impl Trees {
+    /// Locks the roots of these jobs' trees. The rows of jobs and of their engagements are locked before.
+    pub(in super::super) async fn lock(
+        session: &mut Session,
+        unit: &Unit,
+        jobs: impl Iterator<Item = i64>,
+    ) -> Result<Self, StoreError> {
+        let roots: BTreeSet<i64> =
+            jobs.filter_map(|seq| unit.engagement_of(seq)).map(|row| row.budget_seq).collect();
+        let keys = roots.into_iter().collect();
+        let counts = read_by(session, "lock trees", &sql::LOCK_BUDGETS, keys, count).await?;
+        Ok(Self(counts.into_iter().collect()))
+    }
+
+    /// Adds jobs to the tree of a root if it has at most `most` then.
+    ///
+    /// # Errors
+    /// The number of jobs that it has.
+    pub(in super::super) fn take(&mut self, root: i64, jobs: u32, most: u32) -> Result<(), i64> {
+        let count = self.0.entry(root).or_insert(1);
+        if jobs > 0 && *count + i64::from(jobs) > i64::from(most) {
+            return Err(*count);
+        }
+        *count += i64::from(jobs);
+        Ok(())
+    }
+}
+
+fn count(row: &impl Fields) -> Result<(i64, i64), Inconsistency> {
+    Ok((get(row, "seq")?, get(row, "tree_jobs")?))
 }
 
 /// A job that has ended, and works for another one or had others work for it.

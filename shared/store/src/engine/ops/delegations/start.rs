@@ -1,20 +1,22 @@
 //! Enqueues the delegates of jobs that were just parked.
 
 use super::super::push::{self, DelegationPlace, Look, PushEntry};
-use super::super::remote;
-use super::Family;
+use super::super::{remote, reviews};
+use super::{Family, Trees};
 use super::advance::activate_idle;
 use crate::engine::rows::JobRow;
 use crate::engine::session::Session;
 use crate::engine::statement::read_by;
 use crate::engine::unit::Unit;
 use crate::{StoreError, sql};
+use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::engagement::NewEngagement;
 use turnstone_domain::event::{DelegationRole, DelegationStart, EventBody};
 use turnstone_domain::job::Envelope;
 use turnstone_domain::{NewChild, NewJob, RawObject, Terms, Timestamp};
 
-/// Enqueues them. A job whose delegates have all ended meanwhile continues at once.
+/// Enqueues them, as far as they fit into their trees. A job whose delegates have all ended meanwhile, or none of which
+/// started, continues at once: its next claim knows the number of jobs of its tree.
 pub(in crate::engine) async fn start(
     session: &mut Session,
     unit: &mut Unit,
@@ -24,11 +26,18 @@ pub(in crate::engine) async fn start(
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     let policies = remote::retry_policies(session, rows.iter().map(|job| job.seq).collect()).await?;
     unit.take_in(session, rows).await?;
-    let mut born = Vec::new();
+    let parents = families.iter().filter_map(|family| unit.seq_of(&family.job));
+    let mut trees = Trees::lock(session, unit, parents).await?;
+    let (mut born, mut left_out) = (Vec::new(), Vec::new());
     for family in &families {
         let Some(seq) = unit.seq_of(&family.job) else { continue };
-        let mut own = Vec::with_capacity(family.children.len());
-        for child in &family.children {
+        let Some(root) = unit.engagement_of(seq).map(|row| row.budget_seq) else { continue };
+        let fits = |child: &&NewChild| trees.take(root, child.jobs, child.max_jobs_per_tree).is_ok();
+        let started = family.children.iter().take_while(fits).count();
+        let (started, others) = family.children.split_at(started);
+        left_out.extend(others.iter().map(|child| (seq, child, family.at)));
+        let mut own = Vec::with_capacity(started.len());
+        for child in started {
             own.extend(job_of(unit, seq, child, &policies, family.at));
         }
         born.push(own);
@@ -45,6 +54,19 @@ pub(in crate::engine) async fn start(
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
     for (job, delegation) in born.iter().flatten() {
         notify_parent(unit, job, delegation)?;
+    }
+    for (seq, child, at) in left_out {
+        tracing::warn!(
+            parent = seq,
+            agent = child.agent.name,
+            most = child.max_jobs_per_tree,
+            "a delegate does not start: its tree has as many jobs as it may have"
+        );
+        // A reviewer that never starts approves nothing.
+        if child.review.is_some() {
+            let asked = (child.engagement.as_str(), seq);
+            reviews::answered(session, unit, asked, DelegationState::Error, at).await?;
+        }
     }
     let mut waiting = Vec::new();
     for family in &families {
@@ -90,6 +112,7 @@ fn job_of(
         depth: row.depth + 1,
         max_depth: child.agent.limits.max_delegation_depth,
         budget_seq: row.budget_seq,
+        jobs: child.jobs,
         limited_by: row.limited_by.clone(),
         call_id: Some(child.call_id.clone()),
         turn: child.turn,

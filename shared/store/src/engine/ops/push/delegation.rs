@@ -1,7 +1,8 @@
 //! Jobs with a parent (`ext_agent_parent_id`): they join its tree, one deeper than it or as deep as the
-//! client says, whichever is deeper. The smallest maximum in the chain bounds the depth.
+//! client says, whichever is deeper. The smallest maximum in the chain bounds the depth. They count among the jobs of
+//! the tree.
 
-use super::super::delegations::notify_parent;
+use super::super::delegations::{Trees, notify_parent};
 use super::DelegationPlace;
 use crate::engine::rows::{self, JobRow};
 use crate::engine::session::{Row, Session};
@@ -9,7 +10,7 @@ use crate::engine::statement::{read, read_by};
 use crate::engine::unit::Unit;
 use crate::{Pushed, StoreError, sql};
 use std::collections::{BTreeSet, HashMap};
-use turnstone_domain::agent::MAX_DELEGATION_DEPTH;
+use turnstone_domain::agent::{FanOut, MAX_DELEGATION_DEPTH};
 use turnstone_domain::agent::delegation::DelegationMode;
 use turnstone_domain::{AgentDefinition, JobId, NewJob};
 
@@ -32,9 +33,11 @@ impl Places {
         let keys = ids.into_iter().collect();
         let found = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
         places.parents.take_in(session, found).await?;
+        let named = jobs.iter().filter_map(|job| places.parents.seq_of(job.terms.works_for.as_ref()?));
+        let mut trees = Trees::lock(session, &places.parents, named).await?;
         let mut limits = HashMap::new();
         for job in jobs {
-            places.place(session, job, &mut limits).await?;
+            places.place(session, job, &mut limits, &mut trees).await?;
         }
         Ok(places)
     }
@@ -44,6 +47,7 @@ impl Places {
         session: &mut Session,
         job: &NewJob,
         limits: &mut HashMap<String, u32>,
+        trees: &mut Trees,
     ) -> Result<(), StoreError> {
         let found = named(job).into_iter().filter_map(|id| self.parents.seq_of(&id));
         let mut found = found.filter_map(|seq| self.parents.job(seq).zip(self.parents.engagement_of(seq)));
@@ -55,7 +59,7 @@ impl Places {
             self.refused.insert(job.id.clone(), refused);
             return Ok(());
         };
-        let most = match limits.get(&row.digest) {
+        let max_depth = match limits.get(&row.digest) {
             Some(most) => *most,
             None => {
                 let most = limit_of(session, &row.digest).await?;
@@ -63,11 +67,17 @@ impl Places {
                 most
             }
         };
-        let most = most.min(new.agent.limits.max_delegation_depth).min(MAX_DELEGATION_DEPTH);
+        let max_depth = max_depth.min(new.agent.limits.max_delegation_depth).min(MAX_DELEGATION_DEPTH);
         // A client may know of agents above it that this server does not.
         let depth = new.depth.max(row.depth + 1);
-        if depth > i64::from(most) {
-            let refused = StoreError::TooDeep { job: job.id.clone(), depth, most: i64::from(most) };
+        if depth > i64::from(max_depth) {
+            let refused = StoreError::TooDeep { job: job.id.clone(), depth, most: i64::from(max_depth) };
+            self.refused.insert(job.id.clone(), refused);
+            return Ok(());
+        }
+        let most = job.terms.max_jobs_per_tree.unwrap_or(FanOut::DEFAULT.max_jobs_per_tree);
+        if let Err(jobs) = trees.take(row.budget_seq, 1, most) {
+            let refused = StoreError::TreeFull { job: job.id.clone(), jobs, most: i64::from(most) };
             self.refused.insert(job.id.clone(), refused);
             return Ok(());
         }
@@ -76,8 +86,9 @@ impl Places {
             parent: parent.id.clone(),
             parent_engagement_seq: row.seq,
             depth,
-            max_depth: most,
+            max_depth,
             budget_seq: row.budget_seq,
+            jobs: 1,
             limited_by: row.limited_by.clone(),
             call_id: None,
             turn: parent.position.as_ref().map_or(0, |position| position.turn),
@@ -88,7 +99,7 @@ impl Places {
         Ok(())
     }
 
-    /// Why a push is refused, if one of its jobs has no parent or is too deep.
+    /// Why a push is refused, if one of its jobs has no parent or is too deep, or its tree is full.
     pub(super) fn refusal(&self, jobs: &[NewJob]) -> Option<StoreError> {
         jobs.iter().find_map(|job| self.refused.get(&job.id).cloned())
     }

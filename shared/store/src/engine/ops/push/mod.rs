@@ -49,8 +49,10 @@ pub(in super::super) struct DelegationPlace {
     pub depth: i64,
     /// The deepest that it and those below it may be.
     pub max_depth: u32,
-    /// The budget that all of the tree share.
+    /// The budget that all of the tree share. Its row counts the jobs of the tree.
     pub budget_seq: i64,
+    /// The jobs for which it counts in the tree.
+    pub jobs: u32,
     /// The budgets that delegates above it have of their own.
     pub limited_by: Vec<String>,
     /// The call that it answers; `None` for a job that was pushed from outside.

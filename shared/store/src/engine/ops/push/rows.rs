@@ -88,7 +88,7 @@ pub(super) struct Rows {
     engagements: Vec<NewEngagementRow>,
     continued: BTreeMap<i64, Additions>,
     delegations: Vec<DelegationRow>,
-    adopted: BTreeMap<i64, i64>,
+    adopted: BTreeMap<i64, ChildCount>,
     journal: Journal,
 }
 
@@ -238,7 +238,12 @@ impl Rows {
             deadline_at: delegation.timeout_ms.map(|ms| at.plus_ms(ms)),
             state: DelegationState::Open,
         });
-        *self.adopted.entry(delegation.parent_engagement_seq).or_default() += 1;
+        self.adopt(delegation.parent_engagement_seq).many += 1;
+        self.adopt(delegation.budget_seq).tree_jobs += i64::from(delegation.jobs);
+    }
+
+    fn adopt(&mut self, seq: i64) -> &mut ChildCount {
+        self.adopted.entry(seq).or_insert(ChildCount { seq, ..ChildCount::default() })
     }
 
     /// An engagement and its totals take the number of the job that begins them.
@@ -322,7 +327,7 @@ impl Rows {
         writes.insert("write tags", self.tags);
         self.journal.flush(&mut writes)?;
         writes.insert("write delegations", self.delegations);
-        let adopted = self.adopted.into_iter().map(|(seq, many)| ChildCount { seq, many }).collect();
+        let adopted = self.adopted.into_values().collect();
         writes.all("count children", &sql::UPDATE_TOTALS_OF_CHILDREN, adopted);
         if !takers.is_empty() {
             writes = writes.placed("number jobs", &sql::SELECT_NEW_NUMBERS, takers);
