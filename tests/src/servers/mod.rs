@@ -25,7 +25,7 @@ pub use postgres::Postgres;
 pub use programs::{faketime_path, need_python, need_sqlite_shell};
 pub use redis::Redis;
 pub use tcp_proxy::TcpProxy;
-pub use wire::{Answer, Lost, Wire};
+pub use wire::{Answer, Lost, Said, Wire};
 
 /// Runs blocking work (processes, pipes, files) beside the runtime, so that the rest of a test continues
 /// meanwhile.

@@ -5,6 +5,7 @@ use crate::wait;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -20,9 +21,19 @@ pub struct Wire {
     _serving: AbortOnDropHandle<()>,
 }
 
+/// A statement that ran.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Said {
+    /// The number of its connection. A connection runs one transaction at a time.
+    pub connection: usize,
+    /// Its text.
+    pub text: String,
+}
+
 #[derive(Default)]
 struct Shared {
-    said: Mutex<Vec<String>>,
+    connections: AtomicUsize,
+    said: Mutex<Vec<Said>>,
     faults: Mutex<VecDeque<Fault>>,
 }
 
@@ -86,8 +97,13 @@ impl Wire {
         Self { addr, shared, _serving: AbortOnDropHandle::new(serving) }
     }
 
-    /// Returns the statements that ran, each one round trip.
+    /// Returns the texts of the statements that ran, each one round trip.
     pub fn said(&self) -> Vec<String> {
+        self.shared.said().iter().map(|said| said.text.clone()).collect()
+    }
+
+    /// Returns the statements that ran, with their connections.
+    pub fn said_by_connection(&self) -> Vec<Said> {
         self.shared.said().clone()
     }
 
@@ -114,7 +130,7 @@ impl Wire {
 }
 
 impl Shared {
-    fn said(&self) -> MutexGuard<'_, Vec<String>> {
+    fn said(&self) -> MutexGuard<'_, Vec<Said>> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,10 +139,10 @@ impl Shared {
     }
 
     /// Records a statement; returns its fault.
-    fn note(&self, text: String) -> Option<Fault> {
+    fn note(&self, connection: usize, text: String) -> Option<Fault> {
         let mut faults = self.faults();
         let meant = faults.iter().position(|fault| fault.words.iter().all(|words| text.contains(words)));
-        self.said().push(text);
+        self.said().push(Said { connection, text });
         meant.and_then(|at| faults.remove(at))
     }
 }
@@ -181,6 +197,7 @@ async fn forward(
     server: &mut OwnedWriteHalf,
     shared: &Shared,
 ) -> io::Result<(Fault, Vec<u8>)> {
+    let connection = shared.connections.fetch_add(1, Ordering::Relaxed);
     let mut prepared: HashMap<Vec<u8>, String> = HashMap::new();
     let mut started = false;
     let mut lost: Option<(Fault, Vec<u8>)> = None;
@@ -200,7 +217,7 @@ async fn forward(
                 started = body.starts_with(&[0, 3, 0, 0]);
                 None
             }
-            b'Q' => shared.note(text(&body).0),
+            b'Q' => shared.note(connection, text(&body).0),
             b'P' => {
                 let (name, rest) = text(&body);
                 prepared.insert(name.into_bytes(), text(rest).0);
@@ -208,7 +225,8 @@ async fn forward(
             }
             b'B' => {
                 let (_portal, rest) = text(&body);
-                shared.note(prepared.get(text(rest).0.as_bytes()).cloned().unwrap_or_default())
+                let statement = prepared.get(text(rest).0.as_bytes()).cloned().unwrap_or_default();
+                shared.note(connection, statement)
             }
             _ => None,
         };
