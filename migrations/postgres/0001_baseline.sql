@@ -212,7 +212,8 @@ CREATE TABLE agents (
     digest        TEXT    NOT NULL,                    -- of its definition
     source        TEXT    NOT NULL,
     updated_at    BIGINT  NOT NULL,
-    source_digest TEXT                                 -- sources are compared by it: two sealed texts are never equal
+    source_digest TEXT,                                -- sources are compared by it: two sealed texts are never equal
+    tenants       TEXT                                 -- JSON array of the tenants that it serves; NULL: all
 );
 
 -- One row per definition with which an agent was registered since its name was last removed. An imported engagement with

@@ -209,7 +209,8 @@ CREATE TABLE agents (
     digest        TEXT    NOT NULL,                    -- of its definition
     source        TEXT    NOT NULL,
     updated_at    INTEGER NOT NULL,
-    source_digest TEXT                                 -- sources are compared by it: two sealed texts are never equal
+    source_digest TEXT,                                -- sources are compared by it: two sealed texts are never equal
+    tenants       TEXT                                 -- JSON array of the tenants that it serves; NULL: all
 ) WITHOUT ROWID;
 
 -- One row per definition with which an agent was registered since its name was last removed. An imported engagement with

@@ -190,7 +190,8 @@ async fn a_retry_after_a_wrong_format_calls_the_model_again() {
     let requested = std::sync::atomic::AtomicUsize::new(0);
     let fleet = Fleet::builder()
         .model(move |_| match requested.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-            0 | 1 => Reply::text("no JSON"),
+            0 => Reply::text("no JSON"),
+            1 => Reply::text("{\"a\": 1, \"a\": 2}"),
             _ => Reply::text("{}"),
         })
         .start()
@@ -198,7 +199,9 @@ async fn a_retry_after_a_wrong_format_calls_the_model_again() {
     let job =
         json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m", "ext_agent_output_format": "json"});
     let id = fleet.push(&job).await;
-    assert_eq!(fleet.settled(&id).await["state"], "retryable");
+    let failed = fleet.settled(&id).await;
+    assert_eq!(failed["state"], "retryable");
+    assert!(failed.to_string().contains("`a` stands twice in its object"), "{failed:#}");
     fleet.clock.advance_ms(10_000);
     fleet.tick().await;
     let done = fleet.wait_for(&id, &[turnstone_domain::JobState::Completed]).await;

@@ -185,7 +185,7 @@ async fn an_agent_reviews() {
     for backend in turnstone_tests::Backend::ALL {
         for (word, verdict, confirmed) in [
             ("oagent://auditor", "{\"approve\": true, \"reason\": \"cheap\"}", true),
-            ("oagent://auditor", "APPROVE it is cheap", true),
+            ("oagent://auditor", "```json\n{\"approve\": true}\n```", true),
             ("oagent://auditor", "{\"approve\": false, \"reason\": \"too dear\"}", false),
             ("oagent://auditor", "it looks fine to me", false),
         ] {
@@ -215,6 +215,40 @@ async fn an_agent_reviews() {
                 true => assert_eq!(done["result"], "booked"),
                 false => assert_eq!(done["error"]["details"]["oas_rule"], "OAS-32", "{done:#}"),
             }
+            fleet.end().await;
+        }
+    }
+}
+
+/// OAS-32: an answer of a reviewing agent that is not exactly the documented object approves nothing. The call is not
+/// made, and the audit says why.
+#[tokio::test]
+async fn only_the_exact_form_of_a_reviewing_agent_approves() {
+    for backend in turnstone_tests::Backend::ALL {
+        for verdict in [
+            "{\"approve\": false, \"approve\": true}",
+            "{\"approve\": true, \"reason\": {\"a\": 1, \"a\": 2}}",
+            "APPROVE? never",
+            "APPROVE",
+            "{\"approve\": \"true\"}",
+            "{\"approve\": 1}",
+            "{\"Approve\": true}",
+            "{\"approve\": true} for 5 EUR, not for this",
+        ] {
+            let fleet = Fleet::builder().on(backend).model(reviewed(verdict)).start().await;
+            fleet.register(REVIEWER).await;
+            fleet
+                .register(AGENT.replace("require_review: manager", "require_review: oagent://auditor"))
+                .await;
+            let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
+            let id = fleet.push(&job).await;
+            let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+            assert!(fleet.tools.calls().is_empty(), "{verdict}: {done:#}");
+            assert_eq!(done["error"]["details"]["oas_rule"], "OAS-32", "{verdict}: {done:#}");
+            let engagement = fleet.engagement_of(&id).await;
+            let review = &fleet.get(&format!("/engagements/{engagement}/audit")).await["reviews"][0];
+            assert_eq!(review["state"], "rejected", "{verdict}: {review:#}");
+            assert!(review["reason"].as_str().unwrap().contains("not exactly"), "{verdict}: {review:#}");
             fleet.end().await;
         }
     }
@@ -309,7 +343,10 @@ async fn a_retried_job_calls_its_reviewing_agent_again() {
         let requested = std::sync::atomic::AtomicUsize::new(0);
         let script = move |request: &Value| {
             let system = request["messages"][0]["content"].as_str().unwrap_or_default();
-            let verdicts = ["REJECT not now", "APPROVE it is cheap"];
+            let verdicts = [
+                "{\"approve\": false, \"reason\": \"not now\"}",
+                "{\"approve\": true, \"reason\": \"it is cheap\"}",
+            ];
             match (system.starts_with("You review"), model_server::outcomes(request)) {
                 (true, _) => {
                     Reply::text(verdicts[requested.fetch_add(1, std::sync::atomic::Ordering::SeqCst).min(1)])

@@ -33,7 +33,7 @@ pub(crate) async fn call(
     headers: HeaderMap,
     body: Result<Raw, Failure>,
 ) -> Answer {
-    let registered = app.api.store.views.agent(&agent).await?.is_some();
+    let registered = app.api.store.views.agent(&agent, who.tenant.name()).await?.is_some();
     if !registered && !list::has_tasks(&app, &agent, &who.tenant).await? {
         return Err(OjsError::not_found("agent", &agent).into());
     }

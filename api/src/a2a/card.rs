@@ -2,7 +2,7 @@
 
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer};
-use crate::request::Segment;
+use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
@@ -19,8 +19,13 @@ pub(super) const PLACE: &str = "/.well-known/agent-card.json";
     params(("agent" = String, Path, description = "The agent's name.")),
     responses((status = 200, description = "The card.", body = serde_json::Value)),
 )]
-pub(super) async fn card(State(app): State<Shared>, Segment(name): Segment, headers: HeaderMap) -> Answer {
-    let agent = super::agent_named(&app, &name).await?;
+pub(super) async fn card(
+    State(app): State<Shared>,
+    Segment(name): Segment,
+    tenant: Tenant,
+    headers: HeaderMap,
+) -> Answer {
+    let agent = super::agent_named(&app, &name, &tenant).await?;
     Ok(reply::ok(&of(&app, &agent.definition, &headers)))
 }
 

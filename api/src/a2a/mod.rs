@@ -17,10 +17,11 @@ mod watch;
 
 use crate::api::App;
 use crate::reply::Failure;
+use crate::request::Tenant;
 use turnstone_ojs::OjsError;
 use turnstone_store::AgentRecord;
 
-async fn agent_named(app: &App, name: &str) -> Result<AgentRecord, Failure> {
-    let found = app.api.store.views.agent(name).await?;
+async fn agent_named(app: &App, name: &str, tenant: &Tenant) -> Result<AgentRecord, Failure> {
+    let found = app.api.store.views.agent(name, tenant.name()).await?;
     found.ok_or_else(|| OjsError::not_found("agent", name).into())
 }

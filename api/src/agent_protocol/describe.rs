@@ -3,7 +3,7 @@
 use super::find;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
-use crate::request::Segment;
+use crate::request::{Segment, Tenant};
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -42,8 +42,8 @@ struct AgentOperation {
     params(("name" = String, Path, description = "The agent's name.")),
     responses((status = 200, description = "The descriptor.", body = AgentDescriptor)),
 )]
-pub(crate) async fn describe(State(app): State<Shared>, Segment(name): Segment) -> Answer {
-    let agent = find::agent(&app, &name).await?.definition;
+pub(crate) async fn describe(State(app): State<Shared>, Segment(name): Segment, tenant: Tenant) -> Answer {
+    let agent = find::agent(&app, &name, &tenant).await?.definition;
     let own = agent.operations.into_iter().map(|operation| AgentOperation {
         name: operation.name,
         description: operation.description,

@@ -2,6 +2,7 @@
 
 use crate::api::Shared;
 use crate::reply::{self, Answer};
+use crate::request::Tenant;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,14 +14,15 @@ struct AgentPath {
     path: String,
 }
 
-/// The agents of this server (Agent Protocol, basic discovery).
+/// The agents of this server that serve the tenant (Agent Protocol, basic discovery).
 #[utoipa::path(
     get, path = "/", tag = "agent protocol",
     security(("tenant" = ["viewer"])),
     responses((status = 200, description = "Name and path of each agent.", body = Vec<AgentPath>)),
 )]
-pub(crate) async fn discover(State(app): State<Shared>) -> Answer {
-    let agents = app.api.store.views.agents().await?.into_iter().map(|agent| agent.definition.name);
+pub(crate) async fn discover(State(app): State<Shared>, tenant: Tenant) -> Answer {
+    let agents =
+        app.api.store.views.agents(tenant.name()).await?.into_iter().map(|agent| agent.definition.name);
     let paths = agents.map(|name| AgentPath { path: format!("/agents/{name}"), name });
     Ok(reply::ok(&paths.collect::<Vec<_>>()))
 }

@@ -12,9 +12,10 @@ use turnstone_domain::{EngagementId, Job, JobId};
 use turnstone_ojs::OjsError;
 use turnstone_store::AgentRecord;
 
-/// Returns a registered agent, or 404.
-pub(super) async fn agent(app: &App, name: &str) -> Result<AgentRecord, Failure> {
-    app.api.store.views.agent(name).await?.ok_or_else(|| OjsError::not_found("agent", name).into())
+/// Returns a registered agent that serves the tenant, or 404.
+pub(super) async fn agent(app: &App, name: &str, tenant: &Tenant) -> Result<AgentRecord, Failure> {
+    let found = app.api.store.views.agent(name, tenant.name()).await?;
+    found.ok_or_else(|| OjsError::not_found("agent", name).into())
 }
 
 /// Returns a run of this agent, or 404: also when it is another agent's or another tenant's.

@@ -70,7 +70,7 @@ pub(crate) async fn process(
 ) -> Answer {
     check_json(&headers)?;
     let Who { tenant, caller } = who;
-    let record = app.api.store.views.agent(&agent).await?;
+    let record = app.api.store.views.agent(&agent, tenant.name()).await?;
     let wait = params.flag("wait")?.unwrap_or(false);
     let operations = record.as_ref().map_or(&[][..], |record| &record.definition.operations);
     let requested = read(body?, &params, operations).await;
@@ -154,7 +154,7 @@ pub(crate) async fn stream_request(
     body: Result<JsonBytes, Failure>,
 ) -> Answer {
     check_json(&headers)?;
-    let record = find::agent(&app, &agent).await?;
+    let record = find::agent(&app, &agent, &tenant).await?;
     let requested = read(body?, &params, &record.definition.operations).await?;
     let (Wish::Chat(_) | Wish::Operation(..)) = &requested.wish else {
         let message = format!("A {} cannot be streamed; send it to process.", requested.wish.name());

@@ -45,7 +45,7 @@ pub(crate) async fn runs(
     let runs = app.api.store.runs.runs_of(&agent, tenant.name(), page, params.after()).await?;
     if runs.is_empty() {
         // Runs of an agent that is no longer registered are kept.
-        find::agent(&app, &agent).await?;
+        find::agent(&app, &agent, &tenant).await?;
     }
     let names = app.names().await?;
     Ok(reply::ok(&runs.into_iter().map(|run| ListedRun::of(names, &agent, run)).collect::<Vec<_>>()))

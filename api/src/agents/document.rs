@@ -3,14 +3,14 @@
 use super::input::check_accepted;
 use crate::api::Shared;
 use crate::reply::Answer;
-use crate::request::{Params, Segment};
+use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use turnstone_ojs::OjsError;
 
-/// The document of an agent, as it was written.
+/// The document of an agent, as it was written. An agent that does not serve the tenant does not exist for it.
 #[utoipa::path(
     get, path = "/agents/{name}", tag = "agents",
     security(("tenant" = ["viewer"])),
@@ -23,13 +23,14 @@ use turnstone_ojs::OjsError;
 pub(crate) async fn document(
     State(app): State<Shared>,
     Segment(name): Segment,
+    tenant: Tenant,
     params: Params,
     headers: HeaderMap,
 ) -> Answer {
     let is_canonical = params.word("format", canonical, "agent-spec")?.unwrap_or(false);
     let offered = ["application/yaml", "text/yaml", "application/x-yaml", "application/json"];
     check_accepted(&headers, if is_canonical { &offered[3..] } else { &offered[..3] })?;
-    match app.api.store.views.agent(&name).await? {
+    match app.api.store.views.agent(&name, tenant.name()).await? {
         Some(record) if is_canonical => match record.definition.flow {
             Some(flow) => {
                 Ok(([(CONTENT_TYPE, "application/json")], flow.document().to_owned()).into_response())

@@ -60,7 +60,7 @@ pub(crate) async fn engage(
     check_json(&headers)?;
     check_accepted(&headers, &["application/json"])?;
     let peer_request = caller.peer_request(&tenant.principal, &headers)?;
-    let Some(agent) = app.api.store.views.agent(&name).await? else {
+    let Some(agent) = app.api.store.views.agent(&name, tenant.name()).await? else {
         return Err(OjsError::not_found("agent", &name).into());
     };
     let input = Input::read(&body?, agent.definition.flow.is_some())?;

@@ -10,6 +10,8 @@ mod remove;
 mod replace;
 pub(crate) mod routes;
 
+pub(crate) use register::TENANTS;
+
 use serde::{Deserialize, Serialize};
 use turnstone_domain::agent::AgentFormat;
 use turnstone_ojs::OpenValue;
@@ -31,6 +33,9 @@ pub struct ListedAgent {
     pub format: OpenValue<AgentFormat>,
     /// When it was changed last.
     pub updated_at: String,
+    /// The tenants that it is kept to; null for all. A tenant sees its own name alone.
+    #[serde(default)]
+    pub tenants: Option<Vec<String>>,
 }
 
 /// An agent that was registered.
@@ -45,6 +50,9 @@ pub struct RegisteredAgent {
     format: OpenValue<AgentFormat>,
     /// True if anything changed.
     pub changed: bool,
+    /// The tenants that it is kept to; null for all.
+    #[serde(default)]
+    pub tenants: Option<Vec<String>>,
     /// Remarks on the document.
     pub warnings: Vec<Remark>,
 }

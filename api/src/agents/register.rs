@@ -15,17 +15,24 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
 use serde_json::json;
+use std::collections::HashMap;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{AgentFormat, delegation};
-use turnstone_ojs::OjsError;
+use turnstone_ojs::{OjsError, check_tenant};
 use turnstone_specs::{Names, Problem, Severity, agent_spec};
-use turnstone_store::NewAgent;
+use turnstone_store::{NewAgent, NewTenants};
+
+/// The parameter with the tenants that an agent serves.
+pub(crate) const TENANTS: &str = "tenants";
 
 /// Registers or replaces an agent. Engagements that run keep the definition they began with.
 #[utoipa::path(
     post, path = "/agents", operation_id = "register_agent", tag = "agents",
     security(("fleet" = ["operator"])),
-    params(("allow_unresolved" = Option<bool>, Query, description = "Take references to what is not there yet; calls of it fail until it is.")),
+    params(
+        ("allow_unresolved" = Option<bool>, Query, description = "Take references to what is not there yet; calls of it fail until it is."),
+        ("tenants" = Option<String>, Query, description = "The tenants that the agent serves, with commas between them; `*` for all. Left out, it serves the same as before, and a new agent serves all."),
+    ),
     request_body(description = "A YAML or JSON document: an OpenAgentSpec agent, an OSSA manifest, or an Agent Spec flow; the flow alone, or with what it refers to.", content(
         (String = "application/yaml"),
         (BundleBody = "application/json"),
@@ -44,12 +51,15 @@ pub(crate) async fn register(State(app): State<Shared>, params: Params, Raw(byte
 /// Registers the agent of a document; `name` is the name that it must have.
 pub(super) async fn store(app: &App, bytes: Bytes, params: &Params, name: Option<&str>) -> Answer {
     let open = unresolved(params)?;
+    let tenants = tenants(params)?;
     let source = String::from_utf8(bytes.into()).map_err(|_| OjsError {
         hint: "Send YAML or JSON in UTF-8.",
         ..OjsError::invalid_payload("The document is not UTF-8.")
     })?;
-    let registered: Vec<AgentDefinition> =
-        app.api.store.views.agents().await?.into_iter().map(|record| record.definition).collect();
+    let records = app.api.store.views.agents(None).await?;
+    let kept: HashMap<String, Option<Vec<String>>> =
+        records.iter().map(|record| (record.definition.name.clone(), record.tenants.clone())).collect();
+    let registered: Vec<AgentDefinition> = records.into_iter().map(|record| record.definition).collect();
     let known: Vec<String> = registered.iter().map(|agent| agent.name.clone()).collect();
     let bundle = Bundle::read(source)?;
     let (mut definition, warnings, source) =
@@ -75,12 +85,17 @@ pub(super) async fn store(app: &App, bytes: Bytes, params: &Params, name: Option
         (definition.name.clone(), definition.description.clone(), definition.format.into());
     let url = address(&name);
     let circle = delegation::circle(&definition, &registered);
-    let changed =
-        app.api.store.intake.register_agent(NewAgent { definition, source, at: app.api.clock.now() }).await?;
+    let serves = match &tenants {
+        NewTenants::Unchanged => kept.get(&name).cloned().flatten(),
+        NewTenants::All => None,
+        NewTenants::Only(names) => Some(names.clone()),
+    };
+    let new = NewAgent { definition, source, tenants, at: app.api.clock.now() };
+    let changed = app.api.store.intake.register_agent(new).await?;
     let location = HeaderValue::from_str(&url);
     let warnings = warnings.iter().map(Remark::from).chain(circle.as_deref().map(circular)).collect();
     let path = url.clone();
-    let body = RegisteredAgent { name, description, url, path, format, changed, warnings };
+    let body = RegisteredAgent { name, description, url, path, format, changed, tenants: serves, warnings };
     let mut response = reply::json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &body);
     if let Ok(location) = location {
         response.headers_mut().insert(LOCATION, location);
@@ -141,6 +156,32 @@ pub(super) fn unresolved(params: &Params) -> Result<bool, Failure> {
         _ => None,
     };
     Ok(params.word("allow_unresolved", read, "1, true, 0 and false")?.unwrap_or(false))
+}
+
+/// Returns the tenants that the agent is to serve.
+///
+/// # Errors
+/// 400 when one is no name of a tenant.
+fn tenants(params: &Params) -> Result<NewTenants, Failure> {
+    let Some(sent) = params.text(TENANTS) else { return Ok(NewTenants::Unchanged) };
+    if sent == "*" {
+        return Ok(NewTenants::All);
+    }
+    let mut names: Vec<String> = sent.split(',').map(|name| name.trim().to_owned()).collect();
+    names.sort();
+    names.dedup();
+    for name in &names {
+        let why = "must be `*`, or names of tenants with commas between them; a name";
+        check_tenant(name).map_err(|how| OjsError::invalid_request(TENANTS, format!("{why} {how}")))?;
+        if name == "*" {
+            return Err(OjsError::invalid_request(
+                TENANTS,
+                "has `*` beside names; send `*` alone for all tenants",
+            )
+            .into());
+        }
+    }
+    Ok(NewTenants::Only(names))
 }
 
 pub(super) fn refusal(problems: &[Problem]) -> OjsError {

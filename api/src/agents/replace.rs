@@ -15,6 +15,7 @@ use axum::extract::State;
     params(
         ("name" = String, Path, description = "The agent's name, which the document has to say as well, unless it is an Agent Spec flow."),
         ("allow_unresolved" = Option<bool>, Query, description = "Take references to what is not there yet; calls of it fail until it is."),
+        ("tenants" = Option<String>, Query, description = "The tenants that the agent serves, with commas between them; `*` for all. Left out, it serves the same as before, and a new agent serves all."),
     ),
     request_body(description = "A YAML or JSON document: an OpenAgentSpec agent, an OSSA manifest, or an Agent Spec flow; the flow alone, or with what it refers to.", content(
         (String = "application/yaml"),

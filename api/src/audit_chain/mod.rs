@@ -8,10 +8,11 @@ pub(crate) mod list;
 pub(crate) mod refused;
 pub(crate) mod routes;
 
+use crate::agents::TENANTS;
 use crate::request::sent_id;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request};
-use axum::http::{Method, StatusCode};
+use axum::extract::{ConnectInfo, Query, Request};
+use axum::http::{Method, StatusCode, Uri};
 use axum::response::Response;
 use futures::TryStreamExt as _;
 use std::net::SocketAddr;
@@ -25,6 +26,8 @@ use utoipa::ToSchema;
 const UNKNOWN: &str = "-";
 /// The most characters of a path in an entry.
 const TARGET_CHARACTERS: usize = 512;
+/// The operations on agents begin with this path.
+const AGENTS: &str = "/agents";
 /// The operations that enqueue jobs.
 const ENQUEUEING: [&str; 2] = ["/ojs/v1/jobs", "/ojs/v1/jobs/batch"];
 
@@ -44,7 +47,7 @@ struct DescribedEntry {
     /// Method and path of the operation.
     #[schema(example = "POST /reviews/{id}/approve")]
     action: String,
-    /// The path of the request.
+    /// The path of the request; of a registration with `tenants`, also that parameter.
     target: String,
     /// `done`, or the status and the code of a refusal.
     outcome: String,
@@ -74,12 +77,21 @@ pub(crate) fn note(
         principal: principal.map_or_else(|| UNKNOWN.to_owned(), identity),
         tenant: principal.and_then(|known| known.tenant.clone()),
         action: format!("{} {action}", request.method()),
-        target: request.uri().path().chars().take(TARGET_CHARACTERS).collect(),
+        target: target(request.uri(), action).chars().take(TARGET_CHARACTERS).collect(),
         source: source.map(|ConnectInfo(address)| address.ip().to_string()),
         request_id: sent_id(request.headers()),
         body: Arc::default(),
         at,
     }
+}
+
+/// Returns the path of a request. A registration also has the tenants that the agent is to serve, which are not in its
+/// body.
+fn target(uri: &Uri, action: &str) -> String {
+    let parameters =
+        Query::<Vec<(String, String)>>::try_from_uri(uri).map(|Query(all)| all).unwrap_or_default();
+    let tenants = parameters.into_iter().filter(|(name, _)| name == TENANTS && action.starts_with(AGENTS));
+    tenants.fold(uri.path().to_owned(), |target, (name, value)| format!("{target}?{name}={value}"))
 }
 
 /// Returns a request whose body is digested for its entry while it is read.

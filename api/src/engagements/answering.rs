@@ -14,15 +14,13 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::principal::{Principal, WorkKind};
-use turnstone_domain::question::{ClientCall, Said, Unanswered};
+use turnstone_domain::question::{self, APPROVE, CONFIRMS_TURN, ClientCall, Said, Unanswered};
 use turnstone_domain::review::{Review, ReviewState, Vote};
 use turnstone_domain::{CallId, Job, JobId, digest};
 use turnstone_ojs::OjsError;
 use turnstone_specs::agent_spec;
 use turnstone_store::{AnswerOutcome, Decision, DecisionOutcome, GivenAnswer, NewAnswer, StoreError};
 
-/// The key of a reviewer's answer.
-pub(crate) const APPROVE: &str = "approve";
 /// The detail of the error for one text as an answer to several keys.
 pub(crate) const SEVERAL: &str = "request_keys";
 /// Calls of a job that are searched for its newest answer.
@@ -304,8 +302,13 @@ async fn answer(
     Ok(Taken { job: seat.job.clone(), question: call.0, repeated })
 }
 
-/// Returns the reason why an answer is no result of the tool that the client was to execute.
+/// Returns the reason why an answer confirms a turn neither with a yes nor with a no, or is no result of the tool that
+/// the client was to execute.
 fn misfit(input: &Value, values: &serde_json::Map<String, Value>) -> Option<String> {
+    if input.get(CONFIRMS_TURN).is_some() {
+        let unclear = values.get(APPROVE).is_some_and(|answer| question::agreement(answer).is_none());
+        return unclear.then(|| format!("`{APPROVE}` must be true or false"));
+    }
     let ClientCall { tool, returns, request_keys, .. } = ClientCall::deserialize(input).ok()?;
     let (key, result) = values.iter().find(|(key, _)| request_keys.contains_key(key.as_str()))?;
     agent_spec::misfit(&returns, result)
@@ -325,11 +328,11 @@ fn word(given: &UserAnswer) -> Result<ReviewState, OjsError> {
     let wrong = |why: &str| OjsError::validation(APPROVE, format!("request_keys.{APPROVE} {why}."));
     match agreement(given) {
         None => Err(wrong("is missing; it still waits").with("missing", vec![APPROVE])),
-        Some(Value::Bool(true)) => Ok(ReviewState::Approved),
-        Some(Value::Bool(false)) => Ok(ReviewState::Rejected),
-        Some(Value::String(text)) if matches!(text.as_str(), "true" | "yes") => Ok(ReviewState::Approved),
-        Some(Value::String(text)) if matches!(text.as_str(), "false" | "no") => Ok(ReviewState::Rejected),
-        Some(_) => Err(wrong("must be true or false; it still waits")),
+        Some(answer) => match question::agreement(answer) {
+            Some(true) => Ok(ReviewState::Approved),
+            Some(false) => Ok(ReviewState::Rejected),
+            None => Err(wrong("must be true or false; it still waits")),
+        },
     }
 }
 

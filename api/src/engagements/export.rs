@@ -162,7 +162,8 @@ async fn record(
     };
     let mut delegates = Vec::new();
     for name in agents_of(app, &agent) {
-        delegates.extend(views.agent(&name).await?.map(|found| found.definition));
+        let found = views.agent(&name, job.tenant.as_deref()).await?;
+        delegates.extend(found.map(|found| found.definition));
     }
     let names: BTreeSet<&str> =
         agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();

@@ -90,7 +90,10 @@ impl FireCron {
             Err(_) => return Ok(Err("its template could not be read to its end".to_owned())),
         };
         let agent = match request.agent_name() {
-            Some(name) => self.views.agent(name).await?.map(|record| record.definition),
+            Some(name) => {
+                let found = self.views.agent(name, request.tenant()).await?;
+                found.map(|record| record.definition)
+            }
             None => None,
         };
         let mut job = match request.into_new_job(agent, self.ids.as_ref()) {

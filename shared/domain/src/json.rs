@@ -4,6 +4,7 @@
 //! Answers are written from these texts unchanged: a `json!` around one would parse it, and fail on a number that is
 //! out of range.
 
+use crate::flaw::{Flaw, first_flaw};
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,6 +14,31 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
+
+/// The deepest nesting that a parser of values takes.
+const DEEPEST: usize = 127;
+
+/// Parses a text in which no object has two members of one name: of such members two readers could take different
+/// ones.
+///
+/// # Errors
+/// A part of a sentence: the text is not one JSON value, or `a.b` stands twice in its object.
+pub fn unambiguous(text: &str) -> Result<Value, String> {
+    if let Some(Flaw::Twice { place, name }) = first_flaw(text, DEEPEST) {
+        let dot = if place.is_empty() { "" } else { "." };
+        return Err(format!("`{place}{dot}{name}` stands twice in its object"));
+    }
+    serde_json::from_str(text).map_err(|error| format!("it is not one JSON value: {error}"))
+}
+
+/// Removes one Markdown fence around a whole text, which models often add around JSON. The fence is not part of the
+/// answer.
+#[must_use]
+pub fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    inner.map_or(text, |inner| inner.strip_prefix("json").unwrap_or(inner).trim())
+}
 
 /// One JSON text, shared by its clones. Two are equal when their texts are.
 #[derive(Clone)]
@@ -343,6 +369,24 @@ mod tests {
         assert_eq!(object.get("a").unwrap().as_str(), "[1000000000000000000000000000000,0.1, 1.0]");
         assert!(object.get("z").unwrap().parse::<Value>().is_err());
         assert_eq!(object.parse().unwrap_err().0, "z");
+    }
+
+    #[test]
+    fn a_member_that_stands_twice_is_no_value() {
+        let refused = |text: &str| unambiguous(text).unwrap_err();
+        assert_eq!(refused(r#"{"a":1,"\u0061":1}"#), "`a` stands twice in its object");
+        assert_eq!(refused(r#"[{"b":{"a":1,"a":2}}]"#), "`[0].b.a` stands twice in its object");
+        for bad in ["", "{} {}", "{'a':1}", &"[".repeat(100_000)] {
+            assert!(refused(bad).starts_with("it is not one JSON value"), "{}", &bad[..bad.len().min(9)]);
+        }
+        assert_eq!(unambiguous(" {\"a\": [1]} "), Ok(json!({"a": [1]})));
+    }
+
+    #[test]
+    fn a_fence_is_not_part_of_the_answer() {
+        assert_eq!(unfenced("```json\n{\"a\": 1}\n```"), "{\"a\": 1}");
+        assert_eq!(unfenced(" {\"a\": 1} "), "{\"a\": 1}");
+        assert_eq!(unfenced("Here: {\"a\": 1}"), "Here: {\"a\": 1}");
     }
 
     #[test]

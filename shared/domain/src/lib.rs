@@ -34,6 +34,7 @@ pub mod engagement;
 pub mod error;
 pub mod event;
 pub mod feed;
+pub mod flaw;
 pub mod fork;
 pub mod guardrail_check;
 pub mod ids;

@@ -7,6 +7,10 @@ use serde_json::{Map, Value, json};
 
 /// The names of the tool. Names of OpenAgentSpec have no underscores.
 pub const TOOLS: [&str; 2] = ["ask_user", "ask-user"];
+/// The key of a question that is answered with a yes or a no.
+pub const APPROVE: &str = "approve";
+/// The member of a question's input that marks it as a confirmation of the next turn (OSSA §4).
+pub const CONFIRMS_TURN: &str = "confirms_turn";
 /// The key of a question that names none.
 const ANSWER: &str = "answer";
 /// Keys of one question.
@@ -192,6 +196,21 @@ impl Question {
     }
 }
 
+/// Returns a person's yes or no: `true` or `false`, as a boolean or a text, or the text `yes` or `no`. Any other value is
+/// neither.
+#[must_use]
+pub fn agreement(answer: &Value) -> Option<bool> {
+    match answer {
+        Value::Bool(agreed) => Some(*agreed),
+        Value::String(text) => match text.as_str() {
+            "true" | "yes" => Some(true),
+            "false" | "no" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// Returns true if a tool of this name asks the user.
 #[must_use]
 pub fn is_one(tool: &str) -> bool {
@@ -217,6 +236,35 @@ mod tests {
             json!({"question": "x", "request_keys": {"a": "b"}}),
         ] {
             assert!(Question::read(&bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_the_exact_words_are_a_yes_or_a_no() {
+        for (answer, agreed) in [(json!(true), true), (json!("true"), true), (json!("yes"), true)] {
+            assert_eq!(agreement(&answer), Some(agreed), "{answer}");
+        }
+        for answer in [json!(false), json!("false"), json!("no")] {
+            assert_eq!(agreement(&answer), Some(false), "{answer}");
+        }
+        for neither in [
+            json!(1),
+            json!("1"),
+            json!(null),
+            json!([true]),
+            json!({"approve": true}),
+            json!(""),
+            json!("Yes"),
+            json!("TRUE"),
+            json!("y"),
+            json!("ok"),
+            json!("continue"),
+            json!("approve"),
+            json!("yes, but"),
+            json!("yes?"),
+            json!("```\nyes\n```"),
+        ] {
+            assert_eq!(agreement(&neither), None, "{neither}");
         }
     }
 

@@ -1,9 +1,9 @@
 //! Reads bytes as one JSON object.
 
 use crate::OjsError;
-use crate::flaw::{Flaw, first_flaw};
 use crate::read::shortened;
 use turnstone_domain::RawObject;
+use turnstone_domain::flaw::{Flaw, first_flaw};
 
 /// The deepest nesting of a body. Parsers stop at 128; responses and stored rows use the difference to wrap a client's
 /// values.

@@ -126,7 +126,8 @@ impl EnqueueRequest {
         }
         requested.terms.runtime_tags = runtime_tags(&meta)?;
         if let Some(tenant) = tenant::tenant(tenant, &top, &meta)? {
-            meta.insert_new(tenant::META_MEMBER, tenant.as_str());
+            // Also in the place of a `null`: workers know the tenant by this member.
+            meta.insert(tenant::META_MEMBER, tenant.as_str());
             requested.terms.tenant = Some(tenant);
         }
         Ok(Self {
@@ -143,6 +144,12 @@ impl EnqueueRequest {
     #[must_use]
     pub fn agent_name(&self) -> Option<&str> {
         self.agent.as_ref().and_then(|agent| agent.name.as_deref())
+    }
+
+    /// Returns the tenant of the job.
+    #[must_use]
+    pub fn tenant(&self) -> Option<&str> {
+        self.options.terms.tenant.as_deref()
     }
 
     /// Makes the job. `registered` is the agent of [`Self::agent_name`], `None` when there is none of that name.

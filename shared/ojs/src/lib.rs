@@ -26,7 +26,6 @@ pub mod cron;
 mod envelope;
 mod error;
 mod fields;
-mod flaw;
 mod job;
 mod meant;
 mod names;

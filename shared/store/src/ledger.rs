@@ -299,8 +299,13 @@ pub trait LedgerReads: Send + Sync + 'static {
     /// Returns the content of a file; `None` when it is not kept.
     async fn artifact_bytes(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Returns the registered agents of these names, as they are now; unknown names are left out.
-    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError>;
+    /// Returns the registered agents of these names, as they are now. Unknown names are left out, and agents that do not
+    /// serve the tenant; `None` is the fleet.
+    async fn agents(
+        &self,
+        names: &[String],
+        tenant: Option<&str>,
+    ) -> Result<Vec<AgentDefinition>, StoreError>;
 
     /// Returns a recorded call that a fork's job may reuse ([`Recorded`]), with its outcome.
     async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError>;

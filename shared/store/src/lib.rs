@@ -61,7 +61,7 @@ pub use engine::idempotency::{AnswerOfPush, IdempotentPush, IdempotentPushes, Re
 pub use engine::inspect::{DamagedValue, Inspected, RawRow};
 pub use engine::intake::{
     AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent,
-    NewAnswer, Pressure, Pushed,
+    NewAnswer, NewTenants, Pressure, Pushed,
 };
 pub use engine::keys::{Keys, NewKeyOutcome, Rotation};
 pub use engine::operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};

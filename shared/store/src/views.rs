@@ -159,6 +159,24 @@ pub struct AgentRecord {
     pub source: String,
     /// When it was registered last.
     pub updated_at: Timestamp,
+    /// The tenants that it serves; `None` is all.
+    pub tenants: Option<Vec<String>>,
+}
+
+impl AgentRecord {
+    /// Returns true if the agent serves a tenant. The fleet, which has no name, uses every agent.
+    #[must_use]
+    pub fn serves(&self, tenant: Option<&str>) -> bool {
+        serves(self.tenants.as_deref(), tenant)
+    }
+}
+
+/// Returns true if a tenant is among those that an agent serves.
+pub(crate) fn serves(tenants: Option<&[String]>, tenant: Option<&str>) -> bool {
+    let (Some(tenants), Some(tenant)) = (tenants, tenant.filter(|name| !name.is_empty())) else {
+        return true;
+    };
+    tenants.iter().any(|name| name == tenant)
 }
 
 /// A checkpoint with its job, as listed.

@@ -53,7 +53,7 @@ async fn one_key_is_one_vote_whatever_the_name() {
 async fn a_bare_word_never_means_an_agent() {
     let yes = |request: &Value| {
         let system = request["messages"][0]["content"].as_str().unwrap_or_default();
-        if system.starts_with("You always") { Reply::text("APPROVE") } else { booking(request) }
+        if system.starts_with("You always") { Reply::text("{\"approve\": true}") } else { booking(request) }
     };
     let rules = json!({"users": ["ann", "head"]});
     let server = OjsServer::over(Fleet::builder().model(yes).reviews(rules).start().await);

@@ -1,6 +1,7 @@
 //! Principals over HTTP: roles, tenants, names in bodies, and the audit. Every case runs on SQLite and on PostgreSQL.
 
 mod addresses;
+mod agent_tenants;
 mod approvals;
 mod audit;
 mod caps;

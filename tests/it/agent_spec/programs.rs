@@ -22,11 +22,11 @@ on_stores! {
     sqlite_first: [a_document_does_not_extend_a_section_of_the_operator],
 }
 
-/// Returns the absolute path of Python.
+/// Returns the absolute path of Python itself: the one in `PATH` may be a script that sets variables.
 pub fn python() -> PathBuf {
     need_python();
-    let folders = std::env::var_os("PATH").unwrap();
-    std::env::split_paths(&folders).map(|folder| folder.join("python3")).find(|path| path.is_file()).unwrap()
+    let asked = std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+    PathBuf::from(String::from_utf8(asked.unwrap().stdout).unwrap().trim())
 }
 
 /// Returns a `[tool_policy]` with these programs.
@@ -252,9 +252,10 @@ async fn the_commands_report_programs_that_are_missing_or_not_allowed() {
     let document = "agentspec_version: 26.2.0\ncomponent_type: MCPToolBox\nid: box\nname: box\nclient_transport:\n  \
                     component_type: StdioTransport\n  id: way\n  name: way\n  command: finder\n  env: {PATH: /tmp}\n";
     std::fs::write(folder.path().join("box.yaml"), document).unwrap();
+    let plain = folder.path().join("box.yaml").display().to_string();
     for (program, more, words) in [
         ("/no/such/program", "", "program: /no/such/program is no executable file"),
-        ("/etc/hosts", "", "program: /etc/hosts is no executable file"),
+        (&plain, "", "box.yaml is no executable file"),
         ("/bin", "", "program: /bin is no executable file"),
         ("/bin/sh", "cwd = '/no/such/folder'", "cwd: /no/such/folder is not a directory"),
     ] {

@@ -13,7 +13,7 @@ use turnstone_domain::{
     AgentDefinition, CallId, EngagementId, Ids, JobId, JobState, Lease, NewJob, Phase, Terms, Timestamp,
     TurnWrite, ids::SystemIds,
 };
-use turnstone_store::{ConfigChange, Duty, JobKind, NewAgent, Page, QueueLimits, Retention};
+use turnstone_store::{ConfigChange, Duty, JobKind, NewAgent, NewTenants, Page, QueueLimits, Retention};
 
 on_every_store![
     ended_jobs_are_counted_once,
@@ -258,7 +258,8 @@ async fn definitions(at: &Opened) -> i64 {
 
 async fn a_definition_is_deleted_with_its_last_engagement(at: &Opened) {
     let named = |name: &str| AgentDefinition { name: name.into(), ..AgentDefinition::default() };
-    let new = NewAgent { definition: named("registered"), source: "name: registered".into(), at: NOW };
+    let (definition, source) = (named("registered"), "name: registered".into());
+    let new = NewAgent { definition, source, tenants: NewTenants::All, at: NOW };
     at.store.intake.register_agent(new).await.unwrap();
     let mut jobs = Vec::new();
     for name in ["registered", "ad-hoc", "ad-hoc"] {

@@ -63,3 +63,58 @@ async fn limits_of_a_tenant_do_not_refuse_an_agents_own_children() {
         fleet.end().await;
     }
 }
+
+/// An agent that is kept to one tenant is no delegate, fallback, handoff or reviewer for the jobs of another. The job of
+/// the own tenant calls it.
+#[tokio::test]
+async fn an_agent_of_other_tenants_is_no_delegate() {
+    for backend in Backend::ALL {
+        let script = |request: &Value| match (who(request), answers(request).first()) {
+            (_, Some(answer)) => Reply::text(answer.clone()),
+            ("lead", None) => calls(&[("vault", "open")]),
+            (_, None) => Reply::text("gold"),
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        fleet.register_all(&[oas("vault", &[]), oas("lead", &["vault"])]).await;
+        let (status, kept) = fleet.send(Method::PUT, "/agents/vault?tenants=acme", oas("vault", &[])).await;
+        assert_eq!((status.as_u16(), &kept["tenants"]), (200, &json!(["acme"])), "{kept:#}");
+        for (tenant, finds) in [("globex", false), ("acme", true)] {
+            let meta = json!({"agent": "lead", "user": {"id": "u-7"}, "tenant_id": tenant});
+            let id = ask(&fleet, "lead", &json!({"meta": meta})).await;
+            let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+            assert_eq!(done["result"].to_string().contains("gold"), finds, "{tenant}: {done:#}");
+            let began = fleet.events_named(&id, "delegation.started").await;
+            assert_eq!(!began.is_empty(), finds, "{tenant}: {began:?}");
+            let engagement = fleet.engagement_of(&id).await;
+            let export = fleet.get(&format!("/engagements/{engagement}/export")).await.to_string();
+            assert_eq!(export.contains("You are vault"), finds, "{tenant}: {export}");
+        }
+        fleet.end().await;
+    }
+}
+
+/// Jobs that began before an agent was kept to other tenants continue; no new one begins.
+#[tokio::test]
+async fn jobs_that_began_continue_when_their_agent_is_kept_to_other_tenants() {
+    for backend in Backend::ALL {
+        let fleet = Fleet::builder().on(backend).model(turnstone_tests::model_server::booking).start().await;
+        let document = turnstone_tests::documents::oas(
+            "booker",
+            "capabilities: {book: {user_identity: false, input_restriction: {require_review: ann}}}\n",
+        );
+        fleet.register(document.clone()).await;
+        let job =
+            json!({"type": "agent.book", "args": ["it"], "meta": {"agent": "booker", "tenant_id": "globex"}});
+        let id = fleet.push(&job).await;
+        fleet.wait_for(&id, &[JobState::Pending]).await;
+        let (status, _) = fleet.send(Method::PUT, "/agents/booker?tenants=acme", document).await;
+        assert_eq!(status.as_u16(), 200);
+        assert!(fleet.post("/ojs/v1/jobs", &job).await.0.is_client_error());
+        let review = crate::review::review_of(&fleet).await;
+        let path = format!("/reviews/{}/approve", review["id"].as_str().unwrap());
+        assert_eq!(fleet.post(&path, &json!({"by": "ann"})).await.0.as_u16(), 200);
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("completed"), 1), "{done:#}");
+        fleet.end().await;
+    }
+}

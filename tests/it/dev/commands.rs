@@ -152,6 +152,16 @@ async fn agents_are_checked_registered_and_listed() {
     assert_eq!((applied.code, &applied.json()["name"]), (Some(0), &json!("second")));
     let listed = dev.run(&["agent", "list", "-o", "ids"]).await;
     assert_eq!(listed.stdout, "booker\nsecond\n");
+    let kept = dev.run(&["agent", "apply", "--tenant", "acme", "--tenant", "beta", "second.yaml"]).await;
+    assert!(kept.stdout.contains("second is registered, for acme, beta alone"), "{kept:?}");
+    let again = dev.run(&["agent", "apply", "second.yaml", "-o", "json"]).await.json();
+    assert_eq!((&again["changed"], &again["tenants"]), (&json!(false), &json!(["acme", "beta"])));
+    assert!(dev.run(&["agent", "list"]).await.stdout.contains("acme, beta"));
+    let shown = dev.run(&["agent", "show", "second", "-o", "json"]).await.json();
+    assert_eq!(shown["tenants"], json!(["acme", "beta"]));
+    let opened = dev.run(&["agent", "apply", "--all-tenants", "second.yaml", "-o", "json"]).await.json();
+    assert_eq!(opened["tenants"], Value::Null);
+    assert_eq!(dev.run(&["agent", "apply", "--tenant", "a,b", "second.yaml"]).await.code, Some(2));
     stop(dev).await;
 }
 

@@ -173,6 +173,11 @@ async fn the_user_confirms_the_next_turn() {
         assert!(prompt.contains("May the next turn begin?") && prompt.contains("`search`"), "{prompt}");
         let events = fleet.get(&format!("/agents/desk/getevents/{id}?since=0")).await;
         assert_eq!(events.as_array().unwrap().last().unwrap()["type"], "wait_for_input", "{events:#}");
+        for unclear in [json!("Yes"), json!("ok"), json!("yes, but"), json!(1)] {
+            let answers = json!({"answers": {"approve": unclear}});
+            let (status, _) = fleet.post(&format!("/engagements/{engagement}/answer"), &answers).await;
+            assert_eq!((status.as_u16(), fleet.models.calls().len()), (422, turn), "{answers}");
+        }
         let (status, body) = match turn {
             1 => {
                 let answers = json!({"answers": {"approve": true}});

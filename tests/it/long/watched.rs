@@ -149,9 +149,13 @@ impl LedgerReads for Watched {
         self.inner.reads().artifact_bytes(id).await
     }
 
-    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
+    async fn agents(
+        &self,
+        names: &[String],
+        tenant: Option<&str>,
+    ) -> Result<Vec<AgentDefinition>, StoreError> {
         self.tally().reads += 1;
-        self.inner.reads().agents(names).await
+        self.inner.reads().agents(names, tenant).await
     }
 
     async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {

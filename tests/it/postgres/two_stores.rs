@@ -11,8 +11,8 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::workflow::WorkflowKind;
 use turnstone_domain::{AgentDefinition, EventName, JobError, JobId, JobState, NewJob};
 use turnstone_store::{
-    ClaimRequest, EventFilter, JobFilter, JobKind, NewAgent, NewWorkflow, Page, RemoteOutcome, Report,
-    ReportedEnd, Store, StoreError,
+    ClaimRequest, EventFilter, JobFilter, JobKind, NewAgent, NewTenants, NewWorkflow, Page, RemoteOutcome,
+    Report, ReportedEnd, Store, StoreError,
 };
 use turnstone_tests::servers::Database;
 use turnstone_tests::wait;
@@ -173,7 +173,7 @@ async fn an_agent_that_both_register_is_stored_once() {
     let version = |budget| {
         let mut definition = AgentDefinition { name: "a".into(), ..AgentDefinition::default() };
         definition.limits.token_budget = Some(budget);
-        NewAgent { definition, source: format!("budget: {budget}"), at: NOW }
+        NewAgent { definition, source: format!("budget: {budget}"), tenants: NewTenants::All, at: NOW }
     };
     for round in 0..25 {
         let (one, other) = (version(2 * round), version(2 * round + 1));
@@ -182,7 +182,7 @@ async fn an_agent_that_both_register_is_stored_once() {
             pair.other.intake.register_agent(other.clone())
         );
         assert!(first.unwrap() && second.unwrap(), "both changed the existing one");
-        let agents = pair.one.views.agents().await.unwrap();
+        let agents = pair.one.views.agents(None).await.unwrap();
         assert_eq!(agents.len(), 1);
         let kept = if agents[0].source == one.source { one } else { other };
         assert_eq!(agents[0].source, kept.source);

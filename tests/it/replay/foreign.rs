@@ -129,9 +129,11 @@ async fn an_import_starts_no_program(backend: Backend) {
     let scratch = turnstone_tests::scratch::folder();
     let mark = scratch.path().join("started");
     let mut fleet = failing(backend).await;
+    let script = format!("touch {}", mark.display());
+    let sh = json!({"sh": {"program": "/bin/sh", "args": ["-c", script]}});
     let policy = ToolPolicy {
         allowed_hosts: vec!["127.0.0.1".to_owned()],
-        allowed_commands: vec!["sh".to_owned()],
+        allowed_commands: serde_json::from_value(sh).unwrap(),
         allow_private: true,
         ..ToolPolicy::default()
     };
@@ -145,7 +147,6 @@ async fn an_import_starts_no_program(backend: Backend) {
     let name = register(&fleet, agent.clone()).await;
     let document = failed(&fleet, &once(flow_job(&name, &json!({})))).await;
     let (id, record) = forged(&document, |_| ());
-    let script = format!("touch {}", mark.display());
     let way = part("StdioTransport", "way", json!({"command": "sh", "args": ["-c", script]}));
     let with_box = {
         let mut agent = agent;

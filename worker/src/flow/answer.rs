@@ -1,7 +1,10 @@
 //! The answer of the model of an `LlmNode` as the outputs of the node.
 
 use super::machine::Values;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
+use std::iter::once;
+use turnstone_domain::json::unambiguous;
 use turnstone_specs::agent_spec::{Property, Type};
 
 /// The tags around the answer of a model that was asked to mark it.
@@ -56,20 +59,22 @@ fn is_object(of: &Type) -> bool {
 /// The brackets of a text at which JSON is looked for.
 const MOST_BRACKETS: usize = 32;
 
-/// The JSON of a text: all of it, what a Markdown fence holds, or the first value that begins with a bracket.
+/// The JSON of a text: all of it, what a Markdown fence holds, or the first value that begins with a bracket. A value
+/// with a member that stands twice is none, and the search ends there.
 fn json_in(text: &str) -> Option<Value> {
     let text = text.trim();
-    if let Ok(value) = serde_json::from_str(text) {
-        return Some(value);
-    }
     let fenced = text.split("```").nth(1).map(|inside| inside.strip_prefix("json").unwrap_or(inside).trim());
-    if let Some(value) = fenced.and_then(|inside| serde_json::from_str(inside).ok()) {
-        return Some(value);
-    }
-    let begins = text.match_indices(['{', '[']).take(MOST_BRACKETS).map(|(at, _)| at);
-    begins
-        .into_iter()
-        .find_map(|at| serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next()?.ok())
+    let begins = text.match_indices(['{', '[']).take(MOST_BRACKETS).map(|(at, _)| &text[at..]);
+    let whole = once(text).chain(fenced).filter(|part| serde_json::from_str::<IgnoredAny>(part).is_ok());
+    let found = whole.chain(begins.filter_map(first_value)).next()?;
+    unambiguous(found).ok()
+}
+
+/// The JSON value with which a text begins.
+fn first_value(text: &str) -> Option<&str> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    Some(&text[..values.byte_offset()])
 }
 
 #[cfg(test)]
@@ -88,6 +93,8 @@ mod tests {
         ] {
             assert_eq!(json_in(text), found, "{text}");
         }
-        assert_eq!(json_in("no"), None);
+        for text in ["no", "{\"a\": 2, \"a\": 1}", "Here: {\"b\": {\"a\": 2, \"a\": 1}} or {\"a\": 1}"] {
+            assert_eq!(json_in(text), None, "{text}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use turnstone_domain::JobError;
 use turnstone_domain::agent::{OutputFormat, ToolChoice};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::event::{EventBody, RejectedOutput};
+use turnstone_domain::json;
 use turnstone_domain::turn_write::Position;
 
 /// The most requests for an answer in the demanded form.
@@ -156,8 +157,7 @@ fn answer(past: &TurnHistory, outbox: &Outbox) -> Result<Value, String> {
     {
         return Ok(text.into());
     }
-    let value: Value =
-        serde_json::from_str(unfenced(text)).map_err(|e| format!("it is not one JSON value: {e}"))?;
+    let value = json::unambiguous(json::unfenced(text))?;
     if let Some(schema) = &outbox.claimed.agent.output.schema {
         outbox.claimed.deps.check(schema, &value)?;
     }
@@ -168,14 +168,6 @@ fn text_of(past: &TurnHistory) -> &str {
     past.conversation.answer().map(|answer| answer.content.as_str()).unwrap_or_default()
 }
 
-/// Removes a Markdown fence, which models often add around JSON. The fence is not part of the answer.
-fn unfenced(text: &str) -> &str {
-    let text = text.trim();
-    text.strip_prefix("```")
-        .and_then(|rest| rest.strip_suffix("```"))
-        .map_or(text, |inner| inner.strip_prefix("json").unwrap_or(inner).trim())
-}
-
 /// Reports the error in the answer to the model.
 pub fn reask(past: &mut TurnHistory, outbox: &mut Outbox, why: &str) {
     use turnstone_domain::message::{Message, Role};
@@ -184,16 +176,4 @@ pub fn reask(past: &mut TurnHistory, outbox: &mut Outbox, why: &str) {
         "Your answer was not accepted: {why}. Give the whole answer again, in the demanded form only."
     );
     past.say(outbox, Message::text(Role::System, text));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unfenced;
-
-    #[test]
-    fn a_fence_is_not_part_of_the_answer() {
-        assert_eq!(unfenced("```json\n{\"a\": 1}\n```"), "{\"a\": 1}");
-        assert_eq!(unfenced(" {\"a\": 1} "), "{\"a\": 1}");
-        assert_eq!(unfenced("Here: {\"a\": 1}"), "Here: {\"a\": 1}");
-    }
 }

@@ -6,16 +6,12 @@
 
 use super::{escalation, exposes};
 use crate::state::{Outbox, Stop, TurnHistory};
-use serde_json::{Value, json};
+use serde_json::json;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::question::{AskedUser, Question, TOOLS};
+use turnstone_domain::question::{APPROVE, AskedUser, CONFIRMS_TURN, Question, TOOLS, agreement};
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
 use turnstone_domain::{CallId, JobError, Wait};
 
-/// The key of the question, as of reviews that the user answers.
-const KEY: &str = "approve";
-/// The member of the note's input that distinguishes it from other notes.
-const MARK: &str = "confirms_turn";
 /// The place of the note among the calls of its turn: behind all others.
 const PLACE: i64 = 1_000_000;
 
@@ -35,7 +31,10 @@ pub fn confirmed(past: &TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
     };
     let requested = past.recalled_calls.iter().find(|row| is_confirmation(row, &call.call_id));
     if let Some(ToolOutcome::Success { output }) = requested.and_then(|row| row.outcome.as_ref()) {
-        return if is_yes(&output[KEY]) { Ok(()) } else { Err(refused(outbox).into()) };
+        return match agreement(&output[APPROVE]) {
+            Some(true) => Ok(()),
+            Some(false) | None => Err(refused(outbox).into()),
+        };
     }
     let call_id = requested.map(|row| row.call_id.clone());
     let is_known = call_id.is_some();
@@ -46,7 +45,7 @@ pub fn confirmed(past: &TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
         outbox.claimed.agent.name,
         called(past)
     );
-    let input = json!({"request_keys": {KEY: prompt}, MARK: outbox.position.turn});
+    let input = json!({"request_keys": {APPROVE: prompt}, CONFIRMS_TURN: outbox.position.turn});
     let question = Question::read(&input)
         .map_err(|why| JobError::new(FailureKind::Internal, format!("the question is none: {why}")))?;
     if !is_known {
@@ -66,7 +65,7 @@ pub fn confirmed(past: &TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
 }
 
 fn is_confirmation(row: &ToolCall, call: &CallId) -> bool {
-    ToolCall::note_number(&row.call_id, call).is_some() && row.input.get(MARK).is_some()
+    ToolCall::note_number(&row.call_id, call).is_some() && row.input.get(CONFIRMS_TURN).is_some()
 }
 
 fn called(past: &TurnHistory) -> String {
@@ -74,29 +73,8 @@ fn called(past: &TurnHistory) -> String {
     calls.iter().map(|call| format!("`{}`", call.name)).collect::<Vec<_>>().join(", ")
 }
 
-fn is_yes(answer: &Value) -> bool {
-    let word = answer.as_str().map(|text| text.trim().to_lowercase());
-    *answer == Value::Bool(true)
-        || word.is_some_and(|word| ["true", "yes", "y", "ok", "continue", KEY].contains(&word.as_str()))
-}
-
 /// Returns the failure of a job whose user ended it. It is final.
 fn refused(outbox: &Outbox) -> JobError {
     let message = format!("the user refused the turn after turn {}", outbox.position.turn);
     JobError::new(FailureKind::Policy, message).for_good()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_clear_yes_is_one() {
-        for yes in [json!(true), json!("Yes"), json!(" true "), json!("approve")] {
-            assert!(is_yes(&yes), "{yes}");
-        }
-        for no in [json!(false), json!("no"), json!(""), json!(1), json!(null), json!("yes, but")] {
-            assert!(!is_yes(&no), "{no}");
-        }
-    }
 }

@@ -108,8 +108,7 @@ impl Claimed {
     /// Returns the tenant of the job (OJS multi-tenancy), or `meta.tenant` of an older client; empty without one.
     #[must_use]
     pub fn tenant(&self) -> String {
-        let named = |member: &str| self.job.meta.get(member).and_then(|value| value.parse::<String>().ok());
-        named("tenant_id").or_else(|| named("tenant")).unwrap_or_default()
+        tenant_of(&self.job.meta)
     }
 
     /// Returns the session: the one that the caller names, else the engagement in the form that the manifest demands
@@ -171,4 +170,10 @@ impl Claimed {
         let number = self.job.retry.number(self.job.failures, outages, error);
         matches!(self.job.retry.decide(number, error, 0.0), Decision::Exhausted)
     }
+}
+
+/// Returns the tenant of the job with this `meta`, as [`Claimed::tenant`].
+pub fn tenant_of(meta: &RawObject) -> String {
+    let named = |member: &str| meta.get(member).and_then(|value| value.parse::<String>().ok());
+    named("tenant_id").or_else(|| named("tenant")).unwrap_or_default()
 }

@@ -17,6 +17,7 @@ use tracing::{Instrument, Span};
 use turnstone_domain::CallId;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::agent::errors::Breaker;
+use turnstone_domain::json;
 use turnstone_domain::schema::Schema;
 use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
 use turnstone_telemetry::{names, redact, span};
@@ -285,15 +286,16 @@ fn read_text(media_type: &str, text: &str) -> Result<Value, String> {
     // A tool that echoes our credentials must not carry them into the conversation.
     let text = redact(text);
     if says_json(media_type) {
-        let value = serde_json::from_str(&text)
-            .map_err(|error| format!("answered with {media_type} that is not JSON: {error}"))?;
+        let value = json::unambiguous(&text).map_err(|why| {
+            format!("answered with {media_type} that is not JSON, or not unambiguous: {why}")
+        })?;
         if deeper_than(&value, MAX_VALUE_DEPTH) {
             return Err(format!("answered with JSON that nests deeper than {MAX_VALUE_DEPTH} levels"));
         }
         return Ok(value);
     }
     if media_type.is_empty()
-        && let Ok(value) = serde_json::from_str(&text)
+        && let Ok(value) = json::unambiguous(&text)
         && !deeper_than(&value, MAX_VALUE_DEPTH)
     {
         return Ok(value);

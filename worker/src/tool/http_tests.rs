@@ -29,6 +29,10 @@ async fn serve() -> (String, AbortOnDropHandle<()>) {
         .route("/none", post(|| async { StatusCode::NO_CONTENT }))
         .route("/large", get(|| async { "x".repeat(2000) }))
         .route("/broken", get(|| async { ([("content-type", "application/json")], "{") }))
+        .route(
+            "/twice",
+            get(|| async { ([("content-type", "application/json")], "{\"ok\":false,\"ok\":true}") }),
+        )
         .route("/flood", get(flood))
         .route("/latin", get(|| async { ([("content-type", "text/plain")], vec![b'a', 0xff, 0xfe]) }))
         .route("/files/plan.png", get(|| async { ([("content-type", "image/png")], vec![0_u8, 0xff]) }))
@@ -137,9 +141,13 @@ async fn answers_are_json_text_or_nothing() {
         call(&tool("POST", &format!("{base}/none"), json!({})).unwrap(), json!({})).await,
         Ok(Value::Null)
     );
-    for (path, word) in
-        [("/large", "max_response_bytes"), ("/broken", "not JSON"), ("/moved", "302"), ("/absent", "404")]
-    {
+    for (path, word) in [
+        ("/large", "max_response_bytes"),
+        ("/broken", "not JSON"),
+        ("/twice", "`ok` stands twice"),
+        ("/moved", "302"),
+        ("/absent", "404"),
+    ] {
         let error = call(&get(path), json!({})).await.unwrap_err();
         assert!(matches!(&error, ToolError::Final(text) if text.contains(word)), "{path}: {error:?}");
     }

@@ -31,7 +31,7 @@ const RECALLED: u32 = 160;
 pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, Stop> {
     let Some(mut side) = claim.engagement else { return Ok(None) };
     // After a handoff another agent than the engagement's answers.
-    side.agent = handoff::of(&deps, &side).await?;
+    side.agent = handoff::of(&deps, &side, &claim.envelope.meta).await?;
     side.engagement.agent.clone_from(&side.agent.name);
     let tokens = claim.envelope.extra.given("ext_agent_token_budget");
     let past = TurnHistory {

@@ -7,10 +7,11 @@
 
 use crate::deps::Deps;
 use crate::phases::exec;
+use crate::state::claimed::tenant_of;
 use crate::state::{Outbox, Stop, TurnHistory};
 use std::sync::Arc;
-use turnstone_domain::AgentDefinition;
 use turnstone_domain::memory::{self, Remember};
+use turnstone_domain::{AgentDefinition, RawObject};
 use turnstone_store::EngagementClaim;
 
 /// Records in the job's position which agent took over, so that it receives the next input.
@@ -27,14 +28,15 @@ pub fn name(past: &TurnHistory, outbox: &mut Outbox) {
 }
 
 /// Returns the agent of a claimed job: the one that took over, in its current form and under the rules of the
-/// engagement's agent. It is the engagement's agent if none took over, or if that one no longer exists.
+/// engagement's agent. It is the engagement's agent if none took over, or if that one no longer exists for the tenant.
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn of(deps: &Deps, side: &EngagementClaim) -> Result<Arc<AgentDefinition>, Stop> {
+pub async fn of(deps: &Deps, side: &EngagementClaim, meta: &RawObject) -> Result<Arc<AgentDefinition>, Stop> {
     let own = Arc::clone(&side.agent);
     let Some(handoff_agent) = side.position.handoff_agent.clone() else { return Ok(own) };
-    let found = deps.ledger.reads().agents(&[handoff_agent]).await?.pop();
+    let tenant = tenant_of(meta);
+    let found = deps.ledger.reads().agents(&[handoff_agent], Some(&tenant)).await?.pop();
     Ok(found.filter(|agent| agent.guardrails.output.is_none()).map_or(own, |agent| {
         let mut agent = agent.taking_over_from(&side.agent);
         agent.identity.clone_from(&side.agent.identity);

@@ -1,10 +1,10 @@
 //! The events of the Agent Protocol for one of ours: none, one or several. Pure: the facts that it needs are read
 //! before.
 
-use crate::engagements::answering::APPROVE;
 use serde_json::{Map, Value, json};
 use turnstone_domain::artifact::{Artifact, path};
 use turnstone_domain::event::{CallFailure, CallOutput, Event, EventBody, Inferred};
+use turnstone_domain::question::APPROVE;
 use turnstone_domain::{ArtifactId, CallId, Phase, Timestamp};
 
 /// The part of a run that an agent plays.

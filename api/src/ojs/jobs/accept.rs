@@ -17,8 +17,8 @@ use turnstone_ojs::{EnqueueRequest, agent_fields, rules};
 /// The state of reading one request.
 #[derive(Default)]
 pub(super) struct AcceptState {
-    /// Agents that were looked up, by name; `None` when there is none of that name.
-    agents: HashMap<String, Option<AgentDefinition>>,
+    /// Agents that were looked up, by name and tenant of the job; `None` when there is none of that name for the tenant.
+    agents: HashMap<(String, Option<String>), Option<AgentDefinition>>,
     from: MembersFrom,
     /// The cost that the schemas of the request may still have; it bounds the time to compile them.
     allowance: Allowance,
@@ -83,13 +83,16 @@ pub(super) async fn accept_knowing(
     let request = read(&mut known.allowance, fields, sender, now).await?;
     let known = &mut known.agents;
     let registered = match request.agent_name() {
-        Some(name) => match known.get(name) {
-            Some(found) => found.clone(),
-            None => {
-                let found = app.api.store.views.agent(name).await?.map(|record| record.definition);
-                known.entry(name.to_owned()).or_insert(found).clone()
+        Some(name) => {
+            let key = (name.to_owned(), request.tenant().map(str::to_owned));
+            match known.get(&key) {
+                Some(found) => found.clone(),
+                None => {
+                    let found = app.api.store.views.agent(name, request.tenant()).await?;
+                    known.entry(key).or_insert(found.map(|record| record.definition)).clone()
+                }
             }
-        },
+        }
         None => None,
     };
     let is_named = request.agent_name().is_some();

@@ -20,8 +20,7 @@ pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode
     // All are read first, so that a mistyped name at the end does not leave half of them applied.
     let files = args.files.expanded().into_iter().collect::<Result<Vec<_>, _>>()?;
     let documents = files.iter().map(|file| super::read(file)).collect::<Result<Vec<_>, _>>()?;
-    let query: &[(&str, String)] =
-        if args.allow_unresolved { &[("allow_unresolved", "1".to_owned())] } else { &[] };
+    let query = &query(args)?[..];
     let registry = args.registry.as_deref().map(registry).transpose()?;
     let (parts, documents) = parted(documents);
     let client = session.client()?;
@@ -48,6 +47,26 @@ pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode
         left = refused.into_iter().map(|(name, source, _)| (name, source)).collect();
     }
     outcome.finish("files were refused")
+}
+
+/// Returns the parameters of each registration.
+///
+/// # Errors
+/// A name of a tenant has a comma, which separates names.
+fn query(args: &ApplyArgs) -> Result<Vec<(&'static str, String)>, Failure> {
+    let mut query = Vec::new();
+    if args.allow_unresolved {
+        query.push(("allow_unresolved", "1".to_owned()));
+    }
+    if let Some(name) = args.tenants.iter().find(|name| name.contains([',', '*'])) {
+        return Err(Failure::usage(format!("--tenant {name}: give one name, without a comma or `*`")));
+    }
+    if args.all_tenants {
+        query.push(("tenants", "*".to_owned()));
+    } else if !args.tenants.is_empty() {
+        query.push(("tenants", args.tenants.join(",")));
+    }
+    Ok(query)
 }
 
 /// Returns the parts of Agent Spec documents, and the other documents.
@@ -103,7 +122,9 @@ fn show(file: &str, answer: &Received<RegisteredAgent>, output: &Output) -> io::
                 true => "is registered",
                 false => "is registered already and unchanged",
             };
-            output.line(&format!("{file}: agent {agent} {what}"))
+            let kept = answer.tenants.as_ref();
+            let kept = kept.map(|names| format!(", for {} alone", text::line(&names.join(", "))));
+            output.line(&format!("{file}: agent {agent} {what}{}", kept.unwrap_or_default()))
         }
     }
 }

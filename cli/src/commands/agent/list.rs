@@ -8,6 +8,10 @@ use turnstone_api::answers::ListedAgent;
 const COLUMNS: &[Column<ListedAgent>] = &[
     column("NAME", |agent| plain(&agent.name)),
     column("FORMAT", |agent| plain(&agent.format)),
+    column("TENANTS", |agent| match &agent.tenants {
+        Some(names) => names.join(", "),
+        None => "all".to_owned(),
+    }),
     column("DESCRIPTION", |agent| plain(&agent.description)),
     column("UPDATED", |agent| time(&agent.updated_at)),
 ];

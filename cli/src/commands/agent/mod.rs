@@ -77,6 +77,13 @@ pub struct ApplyArgs {
     /// Register them although they name agents or tools that do not exist yet; calls of those fail until they exist
     #[arg(long)]
     allow_unresolved: bool,
+    /// Keep the agents to this tenant; may be repeated. For all other tenants they do not exist. Left out, an agent serves
+    /// the same tenants as before, and a new one serves all
+    #[arg(long = "tenant", value_name = "TENANT", conflicts_with = "all_tenants")]
+    tenants: Vec<String>,
+    /// Let the agents serve all tenants again
+    #[arg(long)]
+    all_tenants: bool,
     /// A JSON file with the values that Agent Spec documents refer to and do not define, by their ids:
     /// `{"llm.api_key": "…"}`. Files that hold `$referenced_components` alone are used for the other files
     #[arg(long, value_name = "FILE")]

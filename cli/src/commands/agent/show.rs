@@ -1,10 +1,12 @@
 //! `turnstone agent show`: a registered document.
 
+use crate::client::Received;
 use crate::commands::Session;
 use crate::failure::Failure;
-use crate::output::text;
+use crate::output::{Format, text};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use turnstone_api::answers::ListedAgent;
 
 /// The form of the document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +17,12 @@ pub enum ShownAs {
     Tree,
     /// Nodes and edges as an SVG picture.
     Svg,
+}
+
+/// Returns the tenants that an agent is kept to; `None` for all.
+async fn tenants(name: &str, session: &Session) -> anyhow::Result<Option<Vec<String>>> {
+    let agents: Vec<Received<ListedAgent>> = session.client()?.get(&["agents"], &[]).await?;
+    Ok(agents.iter().find(|agent| agent.name == name).and_then(|agent| agent.tenants.clone()))
 }
 
 /// Prints the document as it was written, or an Agent Spec document as a tree or a drawing; `-o json` has the document as
@@ -36,7 +44,11 @@ pub async fn run(name: &str, form: ShownAs, session: &Session) -> anyhow::Result
         return Ok(ExitCode::SUCCESS);
     }
     let document = session.client()?.get_text(&["agents", name]).await?;
-    let answer = json!({"name": name, "document": document});
+    let tenants = match session.output.format {
+        Format::Json => tenants(name, session).await?,
+        Format::Table | Format::Ids => None,
+    };
+    let answer = json!({"name": name, "document": document, "tenants": tenants});
     session.output.answer(&answer, name, &text::block(document.trim_end()))?;
     Ok(ExitCode::SUCCESS)
 }

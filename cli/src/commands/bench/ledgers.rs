@@ -187,8 +187,12 @@ impl LedgerReads for CountedLedger {
         self.inner.reads().artifact_bytes(id).await
     }
 
-    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
-        self.inner.reads().agents(names).await
+    async fn agents(
+        &self,
+        names: &[String],
+        tenant: Option<&str>,
+    ) -> Result<Vec<AgentDefinition>, StoreError> {
+        self.inner.reads().agents(names, tenant).await
     }
 
     async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {

@@ -159,7 +159,7 @@ async fn start(
         queues: config.worker.named_queues().map(<[String]>::to_vec),
         providers: providers.names().map(str::to_owned).collect(),
         scripted,
-        agents: store.views.agents().await?.into_iter().map(|record| record.definition.name).collect(),
+        agents: store.views.agents(None).await?.into_iter().map(|record| record.definition.name).collect(),
         tools: known.shown(),
         example_tools: tools.map(ExampleTools::url),
         unfinished: unfinished(&store).await?,

@@ -72,7 +72,7 @@ async fn workers(ground: &Ground, now: Timestamp) -> Finding {
 
 /// Checks that each static identity that an agent names has a credential (OAS-27): without one its calls are refused.
 async fn identities(ground: &Ground) -> Finding {
-    let known = match (ground.store.views.agents().await, ground.store.credentials.listed().await) {
+    let known = match (ground.store.views.agents(None).await, ground.store.credentials.listed().await) {
         (Ok(agents), Ok(credentials)) => missing(&agents, &credentials),
         (Err(error), _) | (_, Err(error)) => {
             return Finding::bad("the credentials of agents cannot be read", error.to_string());
@@ -147,7 +147,8 @@ mod tests {
             capabilities: vec![capability],
             ..AgentDefinition::default()
         };
-        let agents = [AgentRecord { definition, source: String::new(), updated_at: Timestamp(0) }];
+        let agents =
+            [AgentRecord { definition, source: String::new(), updated_at: Timestamp(0), tenants: None }];
         let kept = |tool: &str| ListedCredential {
             owner: Owner::Static("key".to_owned()),
             tool: tool.to_owned(),

@@ -10,7 +10,7 @@ use turnstone_domain::agent::ToolRuleBook;
 use turnstone_domain::{AgentDefinition, Timestamp};
 use turnstone_specs::Names;
 use turnstone_specs::Reach;
-use turnstone_store::{NewAgent, Store};
+use turnstone_store::{NewAgent, NewTenants, Store};
 use turnstone_worker::tool::Toolbox;
 
 /// The extensions of agent files.
@@ -129,7 +129,7 @@ pub async fn register(
     now: Timestamp,
 ) -> anyhow::Result<Registered> {
     let known: Vec<String> =
-        store.views.agents().await?.into_iter().map(|record| record.definition.name).collect();
+        store.views.agents(None).await?.into_iter().map(|record| record.definition.name).collect();
     let hosted = known.clone();
     // A hostile document can take a while to read.
     let (found, problems) =
@@ -137,7 +137,8 @@ pub async fn register(
     let mut registered = Registered { names: Vec::new(), problems };
     for (name, (definition, source)) in found {
         if !(keep && known.contains(&name)) {
-            store.intake.register_agent(NewAgent { definition, source, at: now }).await?;
+            let tenants = NewTenants::Unchanged;
+            store.intake.register_agent(NewAgent { definition, source, tenants, at: now }).await?;
         }
         registered.names.push(name);
     }

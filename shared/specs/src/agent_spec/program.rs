@@ -146,6 +146,12 @@ impl AllowedCommands {
         })
     }
 
+    /// Returns true if documents may start no program.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns the names and the programs, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &AllowedCommand)> {
         self.0.iter().map(|(name, allowed)| (name.as_str(), allowed))

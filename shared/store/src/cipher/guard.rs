@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 const CLEAR: &[(&str, &str)] = &[
     ("_sqlx_migrations", "*"),
     ("agent_definitions", "digest"),
-    ("agents", "name digest source_digest"),
+    ("agents", "name digest source_digest tenants"),
     ("api_keys", "*"),
     ("audit_entries", "*"),
     ("audit_heads", "*"),

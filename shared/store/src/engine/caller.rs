@@ -62,8 +62,12 @@ impl LedgerReads for Engine {
         artifacts::content(&self.readers, id).await
     }
 
-    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
-        delegations::agents(&self.readers, names).await
+    async fn agents(
+        &self,
+        names: &[String],
+        tenant: Option<&str>,
+    ) -> Result<Vec<AgentDefinition>, StoreError> {
+        delegations::agents(&self.readers, names, tenant).await
     }
 
     async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {

@@ -5,6 +5,7 @@ use super::columns::Columns;
 use super::rows::{get, json};
 use super::session::{Args, Reader};
 use super::views::{all, one};
+use crate::views::serves;
 use crate::{Delegated, StoreError, sql};
 use async_recursion::async_recursion as boxed;
 use serde::Serialize;
@@ -51,7 +52,11 @@ pub struct DelegationLink {
 }
 
 /// See [`crate::LedgerReads::agents`].
-pub(super) async fn agents(readers: &Reader, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
+pub(super) async fn agents(
+    readers: &Reader,
+    names: &[String],
+    tenant: Option<&str>,
+) -> Result<Vec<AgentDefinition>, StoreError> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -59,6 +64,10 @@ pub(super) async fn agents(readers: &Reader, names: &[String]) -> Result<Vec<Age
     let rows = readers.read("read agents", text, Args::Rows(Columns::of(names.to_vec(), text)?, &[])).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in &rows {
+        let tenants = get::<Option<Vec<String>>>(row, "tenants")?;
+        if !serves(tenants.as_deref(), tenant) {
+            continue;
+        }
         match json(row, "definition").map_err(StoreError::from) {
             Ok(agent) => found.push(agent),
             Err(error) => tracing::error!(%error, "an agent cannot be read, so it cannot be called"),

@@ -40,8 +40,22 @@ pub struct NewAgent {
     pub definition: AgentDefinition,
     /// The document as it was written.
     pub source: String,
+    /// The tenants that it serves.
+    pub tenants: NewTenants,
     /// Now.
     pub at: Timestamp,
+}
+
+/// The tenants that an agent serves after its registration.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum NewTenants {
+    /// The same as before; all, when the agent is new.
+    #[default]
+    Unchanged,
+    /// All tenants.
+    All,
+    /// These tenants alone.
+    Only(Vec<String>),
 }
 
 /// An agent to be removed from the register.

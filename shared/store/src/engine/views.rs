@@ -406,16 +406,21 @@ impl Views {
         one(&self.0.readers, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::decode).await
     }
 
-    /// Registered agents by name.
+    /// The registered agents that serve a tenant, by name; `None` is the fleet, which uses all.
     #[boxed]
-    pub async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
-        many(&self.0.readers, "list agents", &sql::SELECT_AGENTS, &[None.into()], agent).await
+    pub async fn agents(&self, tenant: Option<&str>) -> Result<Vec<AgentRecord>, StoreError> {
+        let (readers, text) = (&self.0.readers, &sql::SELECT_AGENTS);
+        let mut agents = many(readers, "list agents", text, &[None.into()], agent).await?;
+        agents.retain(|agent| agent.serves(tenant));
+        Ok(agents)
     }
 
-    /// One registered agent.
+    /// One registered agent, if it serves this tenant; for all others it does not exist. `None` is the fleet.
     #[boxed]
-    pub async fn agent(&self, name: &str) -> Result<Option<AgentRecord>, StoreError> {
-        one(&self.0.readers, "read an agent", &sql::SELECT_AGENTS, &[name.into()], agent).await
+    pub async fn agent(&self, name: &str, tenant: Option<&str>) -> Result<Option<AgentRecord>, StoreError> {
+        let (readers, text) = (&self.0.readers, &sql::SELECT_AGENTS);
+        let found = one(readers, "read an agent", text, &[name.into()], agent).await?;
+        Ok(found.filter(|agent| agent.serves(tenant)))
     }
 
     /// Jobs per state of a queue; of all queues when `None`.
@@ -548,6 +553,7 @@ fn agent(row: &impl Fields) -> Result<AgentRecord, Inconsistency> {
         definition: json(row, "definition")?,
         source: get(row, "source")?,
         updated_at: get(row, "updated_at")?,
+        tenants: get(row, "tenants")?,
     })
 }
 

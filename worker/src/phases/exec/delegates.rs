@@ -44,8 +44,11 @@ pub async fn look_up(claimed: &mut Claimed) -> Result<(), Stop> {
         .chain(reviewer::words(&claimed.agent).iter().map(|word| reviewer::agent_name(word).to_owned()))
         .collect();
     let names: Vec<String> = names.into_iter().collect();
-    let found =
-        if names.is_empty() { Vec::new() } else { claimed.deps.ledger.reads().agents(&names).await? };
+    let tenant = claimed.tenant();
+    let found = match names.is_empty() {
+        true => Vec::new(),
+        false => claimed.deps.ledger.reads().agents(&names, Some(&tenant)).await?,
+    };
     let found: BTreeMap<String, Arc<AgentDefinition>> =
         found.into_iter().map(|agent| (agent.name.clone(), Arc::new(agent))).collect();
     let mut delegates = BTreeMap::new();

@@ -104,7 +104,7 @@ impl LedgerReads for Revocations {
         Err(StoreError::Closed)
     }
 
-    async fn agents(&self, _: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
+    async fn agents(&self, _: &[String], _: Option<&str>) -> Result<Vec<AgentDefinition>, StoreError> {
         Err(StoreError::Closed)
     }
 

@@ -268,7 +268,7 @@ impl LedgerReads for World {
         Ok(None)
     }
 
-    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
+    async fn agents(&self, names: &[String], _: Option<&str>) -> Result<Vec<AgentDefinition>, StoreError> {
         Ok(self.delegates.iter().filter(|agent| names.contains(&agent.name)).cloned().collect())
     }
 

@@ -111,6 +111,7 @@ tables! {
     saved_states { state: value::<RawJson>(), }
     progress { data: value::<Option<RawJson>>(), }
     agent_definitions { definition: document::<AgentDefinition>(), }
+    agents { tenants: value::<Option<Vec<String>>>(), }
     totals {
         scope: Holds::Words(&["engagement", "fleet", "tenant", "agent", "model"]),
         on_exceed: ON_EXCEED,

@@ -1,11 +1,11 @@
 //! Registering and removing agents.
 
 use super::super::rows::{AgentRow, DefinitionRow, RegisteredDigest, get, json};
-use super::super::session::{Args, Session};
+use super::super::session::{Args, Row, Session};
 use super::super::statement::{Writes, as_json, decode_readable, execute, read};
 use super::super::unit::Unit;
 use super::budgets;
-use crate::{AgentRemoval, AgentRemoved, NewAgent, StoreError, sql};
+use crate::{AgentRemoval, AgentRemoved, NewAgent, NewTenants, StoreError, sql};
 use turnstone_domain::agent::delegation;
 use turnstone_domain::{AgentDefinition, digest};
 
@@ -15,7 +15,14 @@ pub(in super::super) async fn register(
     unit: &mut Unit,
     (agent, before): (&NewAgent, &mut Option<String>),
 ) -> Result<bool, StoreError> {
-    *before = digest_of(session, &agent.definition.name).await?;
+    let known = known(session, &agent.definition.name).await?;
+    let (replaced, tenants) = known.unzip();
+    *before = replaced;
+    let tenants = match &agent.tenants {
+        NewTenants::Unchanged => tenants.flatten(),
+        NewTenants::All => None,
+        NewTenants::Only(names) => Some(names.clone()),
+    };
     let definition = as_json(&agent.definition)?;
     let digest = digest::of_text(&definition);
     let rows = vec![DefinitionRow { digest: digest.clone(), definition }];
@@ -31,6 +38,7 @@ pub(in super::super) async fn register(
         source: agent.source.clone(),
         updated_at: agent.at,
         source_digest: digest::of_text(&agent.source),
+        tenants,
     };
     let written = execute(session, "register an agent", &sql::INSERT_AGENT, vec![row], &[]).await?;
     if written > 0 {
@@ -39,10 +47,13 @@ pub(in super::super) async fn register(
     Ok(written > 0)
 }
 
-/// Returns the digest of a registered agent.
-async fn digest_of(session: &mut Session, name: &str) -> Result<Option<String>, StoreError> {
-    let (action, text) = ("read an agent", &sql::SELECT_AGENTS);
-    Ok(read(session, action, text, &[name.into()], |row| get::<String>(row, "digest")).await?.pop())
+/// Returns the digest of a registered agent, and the tenants that it serves.
+async fn known(
+    session: &mut Session,
+    name: &str,
+) -> Result<Option<(String, Option<Vec<String>>)>, StoreError> {
+    let row = |row: &Row| Ok((get::<String>(row, "digest")?, get(row, "tenants")?));
+    Ok(read(session, "read an agent", &sql::SELECT_AGENTS, &[name.into()], row).await?.pop())
 }
 
 /// Removes an agent, with the budget that its manifest gave it. Definitions stay: engagements have begun with them.
@@ -52,7 +63,7 @@ pub(in super::super) async fn remove(
     unit: &mut Unit,
     (removal, before): (&AgentRemoval, &mut Option<String>),
 ) -> Result<AgentRemoved, StoreError> {
-    *before = digest_of(session, &removal.name).await?;
+    *before = known(session, &removal.name).await?.map(|(digest, _)| digest);
     let any_name = [None::<&str>.into()];
     let rows = session.rows("read agents", &sql::SELECT_AGENTS, Args::Values(&any_name)).await?;
     let agents: Vec<AgentDefinition> = decode_readable("read agents", &rows, |row| json(row, "definition"));

@@ -128,6 +128,7 @@ declare! {
         source: String => sealed,
         updated_at: Timestamp,
         source_digest: String,
+        tenants: Option<Vec<String>>,
     }
 
     /// A definition with which an agent was registered.

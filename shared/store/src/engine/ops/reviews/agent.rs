@@ -33,7 +33,7 @@ pub(in super::super) async fn answered(
             let results = read_by(session, "read results", &sql::SELECT_RESULTS_BY_JOB, keys, |row| {
                 json::<RawJson>(row, "result")
             });
-            let answer = results.await?.pop().and_then(|result| result.parse().ok()).unwrap_or_default();
+            let answer = results.await?.pop().unwrap_or_else(RawJson::null);
             let Verdict { approve, reason } = Verdict::of(&answer);
             (if approve { ReviewState::Approved } else { ReviewState::Rejected }, reason)
         }

@@ -5,13 +5,21 @@ use std::borrow::Cow;
 
 /// A flaw and its place, such as `args[2].to`; the place of the root is empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Flaw {
+pub enum Flaw {
     /// It nests deeper than the limit.
     TooDeep,
     /// The object at this place has two members of this name.
-    Twice { place: String, name: String },
+    Twice {
+        /// The object.
+        place: String,
+        /// The name.
+        name: String,
+    },
     /// The string at this place holds half of a surrogate pair, which no text has.
-    HalfPair { place: String },
+    HalfPair {
+        /// The string.
+        place: String,
+    },
 }
 
 /// A container that is open.
@@ -21,7 +29,8 @@ enum Open<'t> {
 }
 
 /// Returns the first flaw of a text, which is not checked for being JSON; nesting that is too deep ends the search.
-pub(crate) fn first_flaw(text: &str, max_depth: usize) -> Option<Flaw> {
+#[must_use]
+pub fn first_flaw(text: &str, max_depth: usize) -> Option<Flaw> {
     let bytes = text.as_bytes();
     let mut search = Search { open: Vec::new(), names: Vec::new(), found: None };
     let mut at = 0;
