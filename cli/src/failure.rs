@@ -1,11 +1,10 @@
 //! The failure of a command: the cause, the next step, and the exit code. No other file decides about exit codes.
 
-use crate::output::text;
+use crate::output;
 use serde_json::Value;
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
-use turnstone_telemetry::redact;
 
 /// The exit codes of the program. Scripts rely on them, so a code never changes its meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -198,29 +197,27 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Prints an error to `out` as `error: …` and `hint: …`, and returns the exit code of the program. Secrets and control characters
-/// are removed.
-pub fn report(error: &anyhow::Error, out: &mut dyn Write) -> Exit {
+/// Prints an error on standard error as `error: …` and `hint: …`, and returns the exit code of the program.
+pub fn report(error: &anyhow::Error) -> Exit {
+    let (exit, words) = reported(error);
+    words.iter().for_each(|words| output::say(words));
+    exit
+}
+
+/// Returns the exit code of the program, and the lines that are printed.
+#[must_use]
+pub fn reported(error: &anyhow::Error) -> (Exit, Vec<String>) {
     let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     };
     if error.chain().any(broken_pipe) {
         // The reader closed the pipe, as in `turnstone job list | head`.
-        return Exit::Ok;
+        return (Exit::Ok, Vec::new());
     }
     let failure = error.downcast_ref::<Failure>();
-    // If standard error itself cannot be written, the message is lost.
-    let _ = print(error, failure, out);
-    failure.map_or(Exit::Failed, |failure| failure.exit)
-}
-
-fn print(error: &anyhow::Error, failure: Option<&Failure>, out: &mut dyn Write) -> io::Result<()> {
-    let safe = |text: &str| text::block(&redact(text)).into_owned();
-    writeln!(out, "error: {}", safe(&format!("{error:#}")))?;
-    match failure.and_then(|failure| failure.hint.as_deref()) {
-        Some(hint) => writeln!(out, "hint: {}", safe(hint)),
-        None => Ok(()),
-    }
+    let hint = failure.and_then(|failure| failure.hint.as_ref()).map(|hint| format!("hint: {hint}"));
+    let words = std::iter::once(format!("error: {error:#}")).chain(hint).collect();
+    (failure.map_or(Exit::Failed, |failure| failure.exit), words)
 }
 
 #[cfg(test)]
@@ -229,9 +226,8 @@ mod tests {
     use anyhow::Context as _;
 
     fn printed(error: anyhow::Error) -> (Exit, String) {
-        let mut out = Vec::new();
-        let exit = report(&error, &mut out);
-        (exit, String::from_utf8(out).unwrap())
+        let (exit, words) = reported(&error);
+        (exit, words.join("\n"))
     }
 
     #[test]
@@ -248,7 +244,7 @@ mod tests {
         let body = r#"{"error":{"code":"not_found","message":"There is no job x.","hint":"List the jobs.","request_id":"req_7"}}"#;
         let (exit, text) = printed(Failure::of_answer(404, body).into());
         assert_eq!(exit, Exit::NotFound);
-        assert_eq!(text, "error: There is no job x (not_found, request req_7)\nhint: List the jobs.\n");
+        assert_eq!(text, "error: There is no job x (not_found, request req_7)\nhint: List the jobs.");
     }
 
     #[test]
@@ -269,12 +265,6 @@ mod tests {
         assert_eq!((failure.exit, failure.is_passing()), (Exit::Failed, true));
         assert!(failure.to_string().contains("502"), "{failure}");
         assert!(!Failure::of_answer(422, "{}").is_passing());
-    }
-
-    #[test]
-    fn control_characters_of_a_server_are_not_printed() {
-        let body = "{\"error\":{\"code\":\"x\",\"message\":\"a\\u001b[2Jb\\u202ec\"}}";
-        assert_eq!(printed(Failure::of_answer(400, body).into()).1, "error: abc (x)\n");
     }
 
     #[test]

@@ -14,6 +14,8 @@
 //!  failure: the cause, the next step, the exit code
 //! ```
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod args;
 mod client;
 mod commands;
@@ -38,14 +40,22 @@ pub fn run() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|command| command == RUN_PROGRAM) {
         let why = anyhow::Error::msg(become_program(arguments));
-        failure::report(&why, &mut std::io::stderr().lock());
+        failure::report(&why);
         return NOT_STARTED.into();
     }
-    let cli = args::Cli::parse();
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            output::usage(&error);
+            return failure::Exit::Usage.into();
+        }
+        // The help and the version.
+        Err(asked) => asked.exit(),
+    };
     let concealed = if cli.command.reads_secrets() { conceal::conceal() } else { Ok(()) };
     client::install_tls();
     concealed
         .map_err(anyhow::Error::from)
         .and_then(|()| commands::start(cli))
-        .unwrap_or_else(|error| failure::report(&error, &mut std::io::stderr().lock()).into())
+        .unwrap_or_else(|error| failure::report(&error).into())
 }

@@ -58,5 +58,6 @@ mod session_state;
 mod stores;
 mod streams;
 mod telemetry;
+mod terminal;
 mod tools;
 mod walkthroughs;

@@ -147,8 +147,11 @@ pub async fn run(folder: &Path, arguments: &[&str], env: Env<'_>) -> Ran {
 
 /// Runs a command to its end, with a text at its prompt.
 pub async fn run_with_input(folder: &Path, arguments: &[&str], env: Env<'_>, input: &str) -> Ran {
-    let mut command = Command::new(binaries::turnstone());
-    let command = without_environment(&mut command)
+    ended(&mut Command::new(binaries::turnstone()), folder, arguments, env, input).await
+}
+
+async fn ended(command: &mut Command, folder: &Path, arguments: &[&str], env: Env<'_>, input: &str) -> Ran {
+    let command = without_environment(command)
         .args(arguments)
         .envs(env.iter().copied())
         .current_dir(folder)
@@ -163,6 +166,32 @@ pub async fn run_with_input(folder: &Path, arguments: &[&str], env: Env<'_>, inp
     let output = wait::output(&format!("{arguments:?} ends"), running).await.expect("it ends");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Runs its arguments on a terminal of 200 columns, and copies what that terminal receives to standard output.
+const TERMINAL: &str = "
+import fcntl, os, pty, struct, sys, termios
+child, terminal = pty.fork()
+if child == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', 50, 200, 0, 0))
+    os.execvp(sys.argv[1], sys.argv[1:])
+while True:
+    try:
+        received = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not received:
+        break
+    sys.stdout.buffer.write(received)
+sys.stdout.flush()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+";
+
+/// Runs a command to its end on a terminal. `stdout` is all that the terminal receives, of standard error as well.
+pub async fn in_terminal(folder: &Path, arguments: &[&str], env: Env<'_>) -> Ran {
+    let mut command = Command::new("python3");
+    command.args(["-c", TERMINAL]).arg(binaries::turnstone());
+    ended(&mut command, folder, arguments, env, "").await
 }
 
 /// Collects all output of a pipe so far.

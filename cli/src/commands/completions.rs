@@ -1,9 +1,9 @@
 //! `turnstone completions`: a completion script for a shell.
 
 use crate::args::Cli;
+use crate::output;
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// `turnstone completions`.
@@ -21,6 +21,6 @@ pub fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     // Into memory first: the generator panics when its writer fails, as it does below `| head`.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "turnstone", &mut script);
-    std::io::stdout().lock().write_all(&script)?;
+    output::script(&script)?;
     Ok(ExitCode::SUCCESS)
 }

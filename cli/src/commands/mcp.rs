@@ -99,7 +99,7 @@ fn list(config: &Config, output: &Output) -> anyhow::Result<ExitCode> {
                     Some(tools) => (tools.join(", "), capabilities(name, tools).join(", ")),
                 };
                 let cells = [server.address(), tools, capabilities, pin(&server.pin)];
-                std::iter::once(name.clone()).chain(cells.iter().map(|cell| text::line(cell))).collect()
+                std::iter::once(name.clone()).chain(cells).collect()
             });
             output.line(&table::ruled(
                 vec!["SERVER", "ADDRESS", "TOOLS", "CAPABILITIES", "PINNED"],

@@ -39,10 +39,9 @@ use crate::args::{Cli, Command, GlobalArgs};
 use crate::client::Client;
 use crate::config::{Layers, Loaded, LogConfig};
 use crate::failure::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, has_terminal_for_errors};
 use anyhow::Context as _;
 use std::future::Future;
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 use turnstone_domain::Ids as _;
@@ -174,7 +173,7 @@ fn start_log(config: &LogConfig, output: &Output, calm: bool, service: Option<&'
     turnstone_telemetry::init(
         config.format.into(),
         Some(filter),
-        output.color && std::io::stderr().is_terminal(),
+        output.color && has_terminal_for_errors(),
         service
             .map(|name| Service {
                 name,

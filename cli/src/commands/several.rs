@@ -51,7 +51,7 @@ impl Outcome {
         self.first.get_or_insert(failure.exit);
         self.failures += 1;
         let failure = Failure { message: format!("{what}: {}", failure.message), ..failure };
-        report(&failure.into(), &mut io::stderr().lock());
+        report(&failure.into());
         Ok(())
     }
 

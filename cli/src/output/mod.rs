@@ -1,10 +1,15 @@
-//! Standard output: tables for people, JSON and ids for programs. Remarks go to standard error.
+//! Standard output: tables for people, JSON and ids for programs. Remarks, prompts and errors go to standard error.
+//!
+//! No other file of this crate writes to either of them (clippy.toml). So no text of an agent, a tool or another client
+//! reaches a terminal as control characters: texts are cleaned here, and JSON is escaped. JSON and documents that
+//! go to a pipe or a file are exact.
 
 pub mod table;
 pub mod text;
 
 use crate::client::Received;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 use turnstone_telemetry::redact;
 
@@ -51,7 +56,9 @@ pub struct Output {
     pub format: Format,
     /// True if JSON is printed on one line.
     pub compact: bool,
-    /// True if standard output is a terminal that obeys cursor movements.
+    /// True if standard output is a terminal.
+    pub is_terminal: bool,
+    /// True if it is a terminal that obeys cursor movements.
     pub tty: bool,
     /// True if colours may be used.
     pub color: bool,
@@ -62,28 +69,67 @@ pub struct Output {
 }
 
 impl Output {
-    /// Checks the terminal and the environment. `NO_COLOR` counts when it is set and not empty.
+    /// Checks the terminal and the environment.
     #[must_use]
     pub fn detect(form: OutputForm, no_color: bool, quiet: bool, verbose: bool) -> Self {
-        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let tty = io::stdout().is_terminal() && !dumb;
+        let is_terminal = standard_output().is_terminal();
+        let tty = is_terminal && !is_dumb();
         Self {
             format: form.format(),
             compact: form == OutputForm::Jsonl,
+            is_terminal,
             tty,
-            color: tty && !no_color && !set("NO_COLOR"),
+            color: tty && !no_color && allows_colors(),
             quiet,
             verbose,
         }
     }
 
-    /// Prints one line.
+    /// Prints one line, or several, for people.
     ///
     /// # Errors
     /// Standard output cannot be written.
     pub fn line(&self, line: &str) -> io::Result<()> {
-        writeln!(io::stdout().lock(), "{line}")
+        print(&text::block(line), "\n")
+    }
+
+    /// Prints a line with colours of our own: see [`text::colored`].
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn colored(&self, line: &str) -> io::Result<()> {
+        print(&text::colored(line), "\n")
+    }
+
+    /// Prints a piece of a text at once, without a line break.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn piece(&self, piece: &str) -> io::Result<()> {
+        print(&text::block(piece), "")
+    }
+
+    /// Clears a terminal.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn clear(&self) -> io::Result<()> {
+        if self.tty { print("\u{1b}[2J\u{1b}[H", "\n") } else { Ok(()) }
+    }
+
+    /// Prints a document: to a pipe or a file exactly. On a terminal, what it would obey is escaped in a document of JSON, and
+    /// removed from any other.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn document(&self, document: &str) -> io::Result<()> {
+        let is_json = document.trim_start().starts_with(['{', '[']);
+        let shown = match (self.is_terminal, is_json) {
+            (false, _) => Cow::Borrowed(document),
+            (true, true) => text::json(document),
+            (true, false) => text::block(document),
+        };
+        print(&shown, "\n")
     }
 
     /// Prints a value as indented JSON, or on one line where that was requested.
@@ -99,7 +145,7 @@ impl Output {
             Ok(value) => serde_json::to_string_pretty(&value),
             Err(_) => serde_json::to_string_pretty(value),
         };
-        self.line(&text::json(&text?))
+        self.print_json(&text?)
     }
 
     /// Prints a value as one line of JSON: an element of a stream.
@@ -112,7 +158,12 @@ impl Output {
             // A number that is out of range stays the text that it is.
             Err(_) => serde_json::to_string(value)?.replace(['\n', '\r'], " "),
         };
-        self.line(&text::json(&text))
+        self.print_json(&text)
+    }
+
+    fn print_json(&self, json: &str) -> io::Result<()> {
+        let shown = if self.is_terminal { text::json(json) } else { json.into() };
+        print(&shown, "\n")
     }
 
     /// Prints an answer in the requested form: as JSON, the id of its subject, or the words.
@@ -171,9 +222,66 @@ impl Output {
     }
 }
 
-fn say(words: &str) {
-    // If standard error cannot be written, the line is lost.
-    let _ = writeln!(io::stderr().lock(), "{}", text::block(&redact(words)));
+/// Prints words on standard error, without secrets. If it cannot be written, they are lost.
+pub fn say(words: &str) {
+    let _ = writeln!(standard_error(), "{}", text::block(&redact(words)));
+}
+
+/// Prints a question on standard error; the answer follows on the same line.
+pub fn ask(question: &str) {
+    let _ = write!(standard_error(), "{} ", text::line(&redact(question)));
+}
+
+/// Prints an error of the command line on standard error, in colour on a terminal.
+pub fn usage(error: &clap::Error) {
+    let styled = error.render();
+    let shown = if standard_error().is_terminal() && allows_colors() {
+        text::colored(&styled.ansi().to_string()).into_owned()
+    } else {
+        text::block(&styled.to_string()).into_owned()
+    };
+    let _ = write!(standard_error(), "{shown}");
+}
+
+/// Prints a script that this program generated, exactly.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn script(script: &[u8]) -> io::Result<()> {
+    standard_output().lock().write_all(script)
+}
+
+/// Returns true if standard error is a terminal.
+#[must_use]
+pub fn has_terminal_for_errors() -> bool {
+    standard_error().is_terminal()
+}
+
+/// Returns false if the environment asks for no colours. `NO_COLOR` counts when it is set and not empty.
+fn allows_colors() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !set("NO_COLOR") && !is_dumb()
+}
+
+/// Returns true if the terminal obeys no escape sequences.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+fn print(text: &str, end: &str) -> io::Result<()> {
+    let mut out = standard_output().lock();
+    write!(out, "{text}{end}")?;
+    out.flush()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that writes to standard output")]
+fn standard_output() -> io::Stdout {
+    io::stdout()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that writes to standard error")]
+fn standard_error() -> io::Stderr {
+    io::stderr()
 }
 
 /// Returns the width of the terminal; `None` when standard output is none.

@@ -36,12 +36,14 @@ pub fn headings<T>(columns: &[Column<T>]) -> Vec<&'static str> {
 /// Returns the cells of an item.
 #[must_use]
 pub fn cells<T>(item: &T, columns: &[Column<T>]) -> Vec<String> {
-    columns.iter().map(|column| text::line(&(column.cell)(item))).collect()
+    columns.iter().map(|column| (column.cell)(item)).collect()
 }
 
-/// As [`of`], from finished cells.
+/// As [`of`], from the texts of the cells. Each is put on one line.
 #[must_use]
 pub fn ruled(headings: Vec<&str>, rows: Vec<Vec<String>>, tty: bool) -> String {
+    let in_lines = |row: Vec<String>| row.iter().map(|cell| text::line(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.into_iter().map(in_lines).collect();
     let mut table = Table::new();
     if tty
         && let Some(window) = table.width().map(usize::from)

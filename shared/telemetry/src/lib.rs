@@ -23,6 +23,7 @@ pub mod propagation;
 pub mod secret;
 mod seldom;
 pub mod span;
+pub mod terminal;
 mod trace_ids;
 
 pub use log::{LogFormat, check_filter, init};

@@ -1,7 +1,7 @@
 //! Log lines for people: one fact each, at most [`LONGEST`] characters, without the contexts of spans.
 
-use crate::redact;
 use crate::trace_ids::current;
+use crate::{redact, terminal};
 use std::fmt;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
@@ -46,9 +46,9 @@ where
     }
 }
 
-/// Returns a text on one line, with at most so many characters.
+/// Returns a text on one line, with at most so many characters, and without what a terminal would obey.
 fn fitted(text: &str, room: usize) -> String {
-    let line = text.replace(['\n', '\r'], " ");
+    let line = terminal::block(&text.replace(['\n', '\r', '\t', '\u{2028}', '\u{2029}'], " ")).into_owned();
     match line.char_indices().nth(room) {
         None => line,
         Some(_) => line.chars().take(room.saturating_sub(1)).chain(['\u{2026}']).collect(),
@@ -78,13 +78,15 @@ mod tests {
             let span = tracing::info_span!("outer", job = "in-the-span");
             let _inside = span.enter();
             tracing::warn!(job = "j1", "two\nlines");
+            tracing::warn!(name = %"x\u{1b}[2J\u{9b}8my\u{202e}z\u{2028}.", "named");
             tracing::error!(error = "x".repeat(500), "it failed");
         });
         let text = paper.text();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 2, "{text}");
+        assert_eq!(lines.len(), 3, "{text}");
         assert!(lines[0].ends_with("Z  WARN two lines job=\"j1\""), "{text}");
-        assert!(lines[1].chars().count() == LONGEST && lines[1].ends_with('\u{2026}'), "{text}");
+        assert!(text.chars().all(|c| c == '\n' || terminal::is_harmless(c)), "{text:?}");
+        assert!(lines[2].chars().count() == LONGEST && lines[2].ends_with('\u{2026}'), "{text}");
         assert!(!text.contains("in-the-span"), "{text}");
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::line::TextLine;
 use crate::otlp::{self, LogRecords, Service};
-use crate::redact;
 use crate::trace_ids::WithIds;
+use crate::{redact, terminal};
 use std::io::{self, Write};
 use tracing::Metadata;
 use tracing_subscriber::filter::{FilterExt as _, LevelFilter, filter_fn};
@@ -81,7 +81,13 @@ pub fn init(format: LogFormat, filter: Option<&str>, color: bool, service: Optio
         .and_then(|started| started.logs.as_ref())
         .map(|provider| LogRecords::new(provider).with_filter(records_of(text).and(filter_fn(ours))));
     problems.extend(started.into_iter().flat_map(|started| started.problems));
-    let lines = tracing_subscriber::fmt::layer().with_writer(Redacted(io::stderr));
+    let is_json = format == LogFormat::Json;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that logs; lines are made safe for a terminal"
+    )]
+    let inner = io::stderr;
+    let lines = tracing_subscriber::fmt::layer().with_writer(Redacted { inner, is_json });
     let lines: Box<dyn Layer<_> + Send + Sync> = match format {
         LogFormat::Pretty => Box::new(lines.with_ansi(color).event_format(TextLine)),
         LogFormat::Json => {
@@ -131,13 +137,17 @@ fn read_filter(filter: &str) -> Result<EnvFilter, String> {
 }
 
 /// Makes writers that strike out secrets before anything reaches the writer behind them.
-struct Redacted<M>(M);
+struct Redacted<M> {
+    inner: M,
+    /// True for lines of JSON, in which characters that a terminal would obey are escaped. [`TextLine`] removes them.
+    is_json: bool,
+}
 
 impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Redacted<M> {
     type Writer = RedactedLine<M::Writer>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        RedactedLine { inner: self.0.make_writer(), line: Vec::new() }
+        RedactedLine { inner: self.inner.make_writer(), is_json: self.is_json, line: Vec::new() }
     }
 }
 
@@ -145,6 +155,7 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Redacted<M> {
 /// writes.
 struct RedactedLine<W: Write> {
     inner: W,
+    is_json: bool,
     line: Vec<u8>,
 }
 
@@ -156,7 +167,9 @@ impl<W: Write> Write for RedactedLine<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         let line = std::mem::take(&mut self.line);
-        self.inner.write_all(redact(&String::from_utf8_lossy(&line)).as_bytes())?;
+        let line = redact(&String::from_utf8_lossy(&line));
+        let line = if self.is_json { terminal::json(&line) } else { line.into() };
+        self.inner.write_all(line.as_bytes())?;
         self.inner.flush()
     }
 }
@@ -193,10 +206,11 @@ mod tests {
         for json in [false, true] {
             let paper = Paper::default();
             let copy = paper.clone();
+            let inner = move || copy.clone();
             let lines =
-                tracing_subscriber::fmt().with_writer(Redacted(move || copy.clone())).with_ansi(false);
+                tracing_subscriber::fmt().with_writer(Redacted { inner, is_json: json }).with_ansi(false);
             let log = || {
-                tracing::info!(%key, "asking with {key}");
+                tracing::info!(%key, "asking with {key}\u{202e}");
                 tracing::info!(key = ?key, "again");
             };
             if json {
@@ -207,6 +221,7 @@ mod tests {
             let text = paper.text();
             assert_eq!(text.lines().count(), 2, "{text}");
             assert!(!text.contains("quoted") && text.contains("asking with ***"), "{text}");
+            assert_eq!(text.contains("***\\u202e"), json, "{text}");
         }
     }
 
@@ -214,7 +229,7 @@ mod tests {
     fn a_secret_cut_by_two_writes_is_found() {
         let key = secret("cut-in-the-middle");
         let paper = Paper::default();
-        let mut line = RedactedLine { inner: paper.clone(), line: Vec::new() };
+        let mut line = RedactedLine { inner: paper.clone(), is_json: false, line: Vec::new() };
         line.write_all(&key.as_bytes()[..5]).unwrap();
         line.write_all(&key.as_bytes()[5..]).unwrap();
         drop(line);

@@ -52,6 +52,7 @@ pub fn need_sqlite_shell() {
 }
 
 /// Returns the result of `find`, after installing the packages if necessary.
+#[expect(clippy::disallowed_methods, reason = "libtest captures the lines of eprintln")]
 fn present(name: &str, find: impl Fn() -> Option<PathBuf>) -> PathBuf {
     if let Some(path) = find() {
         return path;
@@ -59,7 +60,6 @@ fn present(name: &str, find: impl Fn() -> Option<PathBuf>) -> PathBuf {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("install-servers.sh");
-        // Not eprintln, whose lines libtest captures.
         let _ = writeln!(std::io::stderr(), "{name} is missing: running {}", script.display());
         // The script reports its own problems on stderr; the search below decides.
         if let Err(error) = Command::new(&script).stdin(Stdio::null()).status() {

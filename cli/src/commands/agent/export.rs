@@ -1,7 +1,6 @@
 //! `turnstone agent export`: an agent in the canonical form of a format.
 
 use crate::commands::Session;
-use crate::output::text;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::process::ExitCode;
@@ -31,6 +30,6 @@ pub async fn run(args: &ExportArgs, session: &Session) -> anyhow::Result<ExitCod
     let Form::AgentSpec = args.format;
     let query = [("format", "agent-spec".to_owned())];
     let document: Value = session.client()?.get(&["agents", &args.name], &query).await?;
-    session.output.line(&text::block(&serde_json::to_string_pretty(&document)?))?;
+    session.output.document(&serde_json::to_string_pretty(&document)?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -85,7 +85,7 @@ impl FoundProblem {
         let code = if self.severity == "error" { "31" } else { "33" };
         let word = format!(": {}[", self.severity);
         let painted = format!(": \u{1b}[{code}m{}\u{1b}[0m[", self.severity);
-        output.line(&if output.color { line.replacen(&word, &painted, 1) } else { line })
+        output.colored(&if output.color { line.replacen(&word, &painted, 1) } else { line })
     }
 }
 

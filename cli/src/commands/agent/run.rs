@@ -7,11 +7,11 @@ use crate::commands::job::question::Question;
 use crate::commands::job::watch;
 use crate::failure::{Exit, Failure};
 use crate::output::table::plain;
-use crate::output::{Format, Output, text};
+use crate::output::{self, Format, Output, text};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Map, Value, json};
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::thread;
@@ -94,9 +94,7 @@ async fn converse(engagement: &str, client: &Client, output: Output) -> anyhow::
                 if output.format == Format::Table
                     && let Some(said) = printed.add(event)
                 {
-                    let mut out = io::stdout().lock();
-                    write!(out, "{said}")?;
-                    out.flush()?;
+                    output.piece(&said)?;
                 }
                 return Ok(ControlFlow::Continue(()));
             }
@@ -133,14 +131,13 @@ async fn prompt(question: &Question) -> Result<Map<String, Value>, Failure> {
     let mut answers = Map::new();
     for (key, meaning) in question.keys() {
         let asked = if meaning.is_empty() { key } else { meaning };
-        // If standard error cannot be written, the answer is read all the same.
-        let _ = write!(io::stderr().lock(), "{asked} ");
+        output::ask(asked);
         let Some(answer) = line().await else {
             let waits = "the prompt was closed, and the run waits for an answer";
             return Err(Failure::failed(waits).hint(question.command()));
         };
         if !io::stdin().is_terminal() {
-            let _ = writeln!(io::stderr().lock());
+            output::say("");
         }
         answers.insert(key.clone(), serde_json::from_str(&answer).unwrap_or_else(|_| json!(answer)));
     }

@@ -44,11 +44,14 @@ pub async fn run(name: &str, form: ShownAs, session: &Session) -> anyhow::Result
         return Ok(ExitCode::SUCCESS);
     }
     let document = session.client()?.get_text(&["agents", name]).await?;
-    let tenants = match session.output.format {
-        Format::Json => tenants(name, session).await?,
-        Format::Table | Format::Ids => None,
-    };
-    let answer = json!({"name": name, "document": document, "tenants": tenants});
-    session.output.answer(&answer, name, &text::block(document.trim_end()))?;
+    let output = session.output;
+    match output.format {
+        Format::Table => output.document(document.trim_end())?,
+        Format::Json => {
+            let tenants = tenants(name, session).await?;
+            output.json(&json!({"name": name, "document": document, "tenants": tenants}))?;
+        }
+        Format::Ids => output.line(&text::line(name))?,
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -56,7 +56,7 @@ impl Banner {
             let label = if output.color { format!("\u{1b}[2m{label}\u{1b}[0m") } else { label };
             lines.push_str(&format!("\n  {label} {}", text::line(&value)));
         }
-        output.line(&(lines + "\n"))
+        output.colored(&(lines + "\n"))
     }
 
     fn lines(&self) -> Vec<(&'static str, String)> {

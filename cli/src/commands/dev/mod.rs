@@ -23,7 +23,6 @@ use clap::Args;
 pub use data_dir::DataDir;
 use demo::ExampleTools;
 use next::NextCommands;
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -82,7 +81,7 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
             && let Err(error) = demo(&config, url, session).await
         {
             // The demo is only a client: its failure is no reason to stop the server.
-            crate::failure::report(&error, &mut io::stderr().lock());
+            crate::failure::report(&error);
         }
         std::future::pending().await
     };

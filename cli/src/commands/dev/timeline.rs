@@ -148,8 +148,8 @@ impl Timeline {
             lines.push_str(&format!("\n{:TIME$}  answer with: {}", "", text::line(command)));
         }
         match &self.spinner {
-            Some(spinner) => spinner.suspend(|| self.output.line(&lines)),
-            None => self.output.line(&lines),
+            Some(spinner) => spinner.suspend(|| self.output.colored(&lines)),
+            None => self.output.colored(&lines),
         }
     }
 

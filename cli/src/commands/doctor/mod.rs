@@ -7,7 +7,7 @@ mod fleet;
 mod issuers;
 
 use super::Session;
-use crate::failure::{Exit, report};
+use crate::failure::{Exit, reported};
 use crate::output::{Format, text};
 use std::process::ExitCode;
 use turnstone_store::Finding;
@@ -78,10 +78,6 @@ fn print(findings: &[Finding], session: &Session) -> anyhow::Result<()> {
 
 /// Returns the finding for a configuration that cannot be read, with the same message as other commands.
 fn unreadable(error: &anyhow::Error) -> Finding {
-    let mut words = Vec::new();
-    report(error, &mut words);
-    Finding::bad(
-        "the configuration cannot be read",
-        String::from_utf8_lossy(&words).trim().replace('\n', "; "),
-    )
+    let (_, words) = reported(error);
+    Finding::bad("the configuration cannot be read", words.join("; "))
 }

@@ -44,7 +44,7 @@ pub async fn export(
     output
         .remark("the document has everything that was said, in the clear, also when the store is encrypted");
     match to {
-        None => output.line(document.trim_end())?,
+        None => output.document(document.trim_end())?,
         Some(path) => {
             keep(&path, &document, force)?;
             output.line(&text::line(&format!("{id} is in {}", path.display())))?;

@@ -112,7 +112,7 @@ fn fields(fields: &Map<String, Value>) -> String {
                 pretty(value)
             }
             Value::Object(map) if !map.is_empty() => pretty(value),
-            other => other.to_string(),
+            other => text::json(&other.to_string()).into_owned(),
         };
         let gap = " ".repeat(indent - text::width(&name));
         format!("{name}{gap}{}", shown.trim_end().replace('\n', &format!("\n{}", " ".repeat(indent))))

@@ -119,7 +119,7 @@ pub fn list_with_reasons<T>(
     headings.push("WAITS FOR");
     let mut rows: Vec<Vec<String>> = items.iter().map(|item| table::cells::<T>(item, columns)).collect();
     for (row, why) in rows.iter_mut().zip(reasons) {
-        row.push(text::line(why.as_deref().unwrap_or_default()));
+        row.push(why.clone().unwrap_or_default());
     }
     output.line(&table::ruled(headings, rows, output.tty))
 }

@@ -2,9 +2,9 @@
 
 use crate::commands::agent::problem::FoundProblem;
 use crate::failure::Failure;
-use crate::output::text;
+use crate::output::{self, text};
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use turnstone_domain::agent::ToolRuleBook;
 use turnstone_domain::{AgentDefinition, Timestamp};
@@ -72,10 +72,8 @@ pub struct Registered {
 impl Registered {
     /// Prints the problems of the documents on standard error.
     pub fn print_problems(&self) {
-        let mut stderr = io::stderr().lock();
         for problem in &self.problems {
-            // If standard error cannot be written, the line is lost.
-            let _ = writeln!(stderr, "{}", text::line(&problem.to_string()));
+            output::say(&text::line(&problem.to_string()));
         }
     }
 }

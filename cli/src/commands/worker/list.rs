@@ -29,8 +29,6 @@ pub struct ListArgs {
 
 /// How often a watched list is printed.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Clears a terminal.
-const CLEAR: &str = "\x1b[2J\x1b[H";
 
 /// Prints the list.
 ///
@@ -40,8 +38,8 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     let (client, output) = (session.client()?, session.output);
     loop {
         let workers: Vec<_> = client.get(&["workers"], &[]).await?;
-        if args.watch && output.tty {
-            output.line(CLEAR)?;
+        if args.watch {
+            output.clear()?;
         }
         output.list(&workers, |worker| &worker.name, COLUMNS)?;
         if !args.watch {
