@@ -120,9 +120,11 @@ class Agent:
         for event in self.get(f"events/{run_id}"):
             if event["type"] == "artifact_generated":
                 url = urllib.parse.urljoin(self.url, event["url"])
-                path = os.path.join(folder, os.path.basename(event["name"]))
-                with open_url(url) as answer, open(path, "wb") as file:
-                    file.write(answer.read())
+                with open_url(url) as answer:
+                    # An agent chose the name of the event; in the header the server has made it safe.
+                    path = os.path.join(folder, os.path.basename(answer.headers.get_filename() or "artifact"))
+                    with open(path, "wb") as file:
+                        file.write(answer.read())
                 yield {"name": event["name"], "mime_type": event["mime_type"], "path": path}
 
     def chat(self, text, run_id, answers):

@@ -7,7 +7,7 @@ use crate::doorbell::Bells;
 use crate::metrics::Metrics;
 use crate::names::Names;
 use crate::ojs::schemas::book::SchemaBook;
-use crate::principals::{ConfiguredKeys, Keyring, Principals};
+use crate::principals::{ConfiguredKeys, FailedLogins, Keyring, Principals};
 use crate::request::BodyLimit;
 use crate::shared_stream::Streams;
 use crate::stream::Followed;
@@ -28,6 +28,9 @@ use utoipa_axum::router::OpenApiRouter;
 
 /// The default limit of a body, in bytes (OJS HTTP binding §3: at least 1 MiB).
 pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
+
+/// The default limit of failed logins, per minute and address.
+pub const DEFAULT_FAILED_LOGINS: u32 = 60;
 
 /// The settings of the API, from `[server]` and other sections of the configuration.
 #[derive(Clone, Debug)]
@@ -50,6 +53,8 @@ pub struct ApiOptions {
     pub tls: bool,
     /// The longest body of a request, in bytes; longer ones are refused with 413.
     pub max_body_bytes: usize,
+    /// The most requests per minute of one address whose key or token opens nothing; 0 is no limit.
+    pub failed_logins_per_minute: u32,
     /// True if `POST /ojs/v1/admin/reset` exists, which deletes all data but API keys, the audit and freezes.
     pub enable_reset: bool,
     /// True if a job of an agent must name a registered agent.
@@ -87,6 +92,7 @@ impl Default for ApiOptions {
             trusted_keys: Vec::new(),
             tls: false,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+            failed_logins_per_minute: DEFAULT_FAILED_LOGINS,
             enable_reset: false,
             require_agent: false,
             fan_out: FanOutRules::default(),
@@ -161,12 +167,13 @@ impl App {
         let (clock, shutdown) = (&api.clock, &api.shutdown);
         let keyring = Keyring::new(api.store.keys.clone(), Arc::clone(clock), shutdown.clone());
         let (keys, issuers) = (api.options.keys.clone(), &api.options.issuers);
+        let failed_logins = FailedLogins::new(api.options.failed_logins_per_minute);
         Self {
             started_at: clock.now(),
             metrics: Metrics::started(clock.now()),
             refused: RefusedRequests::new(api.store.audit.clone()),
             open_streams: OpenStreams::default(),
-            principals: Principals::new(keys, issuers, keyring, Arc::clone(clock)),
+            principals: Principals::new(keys, issuers, keyring, failed_logins, Arc::clone(clock)),
             schemas: SchemaBook::new(api.store.schemas.clone(), Arc::clone(clock)),
             flows: Flows::default(),
             signer: OnceCell::new(),

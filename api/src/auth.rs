@@ -6,12 +6,12 @@ use crate::audit_chain;
 use crate::principals::{FoundPrincipal, until};
 use crate::reply::{Answer, Failure};
 use crate::request::sent_tenant;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use turnstone_domain::principal::Principal;
 use turnstone_ojs::OjsError;
@@ -35,8 +35,13 @@ pub(crate) async fn guard(State(on): State<Guarded>, mut request: Request, next:
     if needed.is_some_and(Access::is_open) {
         return Ok(next.run(request).await);
     }
-    let sent =
-        RequestFacts { method: request.method(), path: request.uri().path(), headers: request.headers() };
+    let client = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let sent = RequestFacts {
+        method: request.method(),
+        path: request.uri().path(),
+        headers: request.headers(),
+        from: client.map(|ConnectInfo(address)| address.ip()),
+    };
     let admitted = admit(&on, needed, &sent).await;
     let (now, action) = (on.app.api.clock.now(), route.as_deref().unwrap_or(UNKNOWN_PATH));
     let (known, principal) = match admitted {
@@ -79,6 +84,8 @@ struct RequestFacts<'a> {
     method: &'a Method,
     path: &'a str,
     headers: &'a HeaderMap,
+    /// The client's address.
+    from: Option<IpAddr>,
 }
 
 /// A request whose principal may use the operation.
@@ -101,7 +108,7 @@ async fn admit(
     sent: &RequestFacts<'_>,
 ) -> Result<Admitted, NotAdmitted> {
     let unknown = |failure| NotAdmitted { principal: None, failure };
-    let known = on.app.principals.find(presented(sent.headers)).await.map_err(unknown)?;
+    let known = on.app.principals.find(presented(sent.headers), sent.from).await.map_err(unknown)?;
     let checked = check(&known, needed, sent);
     checked
         .map_err(|failure| NotAdmitted { principal: Some(Arc::clone(&known.principal)), failure })

@@ -70,7 +70,8 @@ mod tokens;
 mod tests;
 
 pub use access::UndeclaredAccess;
-pub use api::{Api, ApiOptions, DEFAULT_MAX_BODY_BYTES};
+pub use api::{Api, ApiOptions, DEFAULT_FAILED_LOGINS, DEFAULT_MAX_BODY_BYTES};
+pub use artifacts::saved_name;
 pub use caller::Peer;
 pub use caps::Caps;
 pub use exposure::{ExposureError, check_exposure};

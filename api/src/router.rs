@@ -4,7 +4,7 @@
 //!
 //! 1. `stamp`: the id of the request, the headers of each response, metrics and the log;
 //! 2. the catch of panics, which become errors of the API;
-//! 3. `check_version`: the version of OJS that the client asks for;
+//! 3. `check_version` and `check_encoding`: the version of OJS that the client asks for, and no compressed body;
 //! 4. `auth`: the principal of the key, and the role and scope that the operation declares;
 //! 5. `query`: unknown query parameters are refused;
 //! 6. the endpoint.
@@ -65,6 +65,7 @@ impl Api {
             .method_not_allowed_fallback(reply::wrong_method)
             .with_state(app.clone())
             .layer(from_fn_with_state(guarded, auth::guard))
+            .layer(from_fn(stamp::check_encoding))
             .layer(from_fn(stamp::check_version))
             .layer(CatchPanicLayer::custom(reply::panicked))
             .layer(from_fn_with_state(app, stamp::stamp)))

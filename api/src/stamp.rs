@@ -1,14 +1,14 @@
 //! The common parts of every response: the request's id, the OJS version, the media type, and the one error shape.
 
 use crate::api::Shared;
-use crate::reply::{Answer, JSON};
+use crate::reply::{Answer, Failure, JSON};
 use crate::request::{REQUEST_ID, sent_id};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 use std::time::Instant;
 use tracing::{Instrument, Span};
@@ -89,6 +89,26 @@ pub(crate) async fn check_version(request: Request, next: Next) -> Answer {
         }
     }
     Ok(next.run(request).await)
+}
+
+/// Refuses a request whose body is compressed (RFC 9110 §8.4): it would be read as it is.
+pub(crate) async fn check_encoding(request: Request, next: Next) -> Answer {
+    let encodings = request.headers().get_all(CONTENT_ENCODING);
+    let words = encodings.iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let is_plain =
+        |word: &[u8]| word.trim_ascii().is_empty() || word.trim_ascii().eq_ignore_ascii_case(b"identity");
+    if words.into_iter().all(is_plain) {
+        return Ok(next.run(request).await);
+    }
+    let shown: Vec<_> = encodings.iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    let shown: String = shown.join(", ").chars().take(40).collect();
+    let message =
+        format!("The header Content-Encoding has `{shown}`; this server takes no compressed bodies.");
+    let hint = "Send the body as it is, without Content-Encoding.";
+    let refused = Failure(OjsError::new(415, "unsupported_media_type", message, hint));
+    let mut response = refused.into_response();
+    response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    Ok(response)
 }
 
 /// Returns true if the JSON under this path has the media type of OJS.

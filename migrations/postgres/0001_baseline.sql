@@ -663,6 +663,7 @@ CREATE TABLE api_keys (
 );
 
 CREATE UNIQUE INDEX api_keys_by_hash ON api_keys (hash);
+CREATE INDEX api_keys_by_old_hash ON api_keys (old_hash) WHERE old_hash IS NOT NULL;
 
 -- One row per entry of the audit: a change, written in its transaction, or a refused request. Rows are never changed
 -- and never deleted; each has the hash of the one before.

@@ -1,6 +1,7 @@
 //! `GET /artifacts/{id}`: the content of an artifact. A browser always saves it and never shows it: an agent wrote it,
 //! and its content must not run with the rights of this server's pages.
 
+use super::saved_name;
 use crate::api::Shared;
 use crate::reply::{Answer, Failure};
 use crate::request::{Segment, Tenant};
@@ -75,8 +76,9 @@ fn with_headers(mut response: Response, artifact: &Artifact) -> Response {
     response
 }
 
-/// Returns the `Content-Disposition` with the name as it is, and in ASCII for clients that read no more (RFC 6266).
+/// Returns the `Content-Disposition` with a safe form of the name, and in ASCII for clients that read no more (RFC 6266).
 fn disposition(name: &str) -> String {
+    let name = saved_name(name);
     let plain: String =
         name.chars()
             .map(|one| {
@@ -108,8 +110,9 @@ mod tests {
         assert_eq!(disposition("a b.txt"), "attachment; filename=\"a b.txt\"; filename*=UTF-8''a%20b.txt");
         assert_eq!(
             disposition("ü\"; x=\""),
-            "attachment; filename=\"__; x=_\"; filename*=UTF-8''%C3%BC%22%3B%20x%3D%22"
+            "attachment; filename=\"__; x=_\"; filename*=UTF-8''%C3%BC_%3B%20x%3D_"
         );
+        assert_eq!(disposition(".bashrc"), "attachment; filename=\"bashrc\"; filename*=UTF-8''bashrc");
     }
 
     #[test]

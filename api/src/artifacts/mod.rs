@@ -3,6 +3,9 @@
 mod download;
 pub(crate) mod list;
 pub(crate) mod routes;
+mod saved_name;
+
+pub use saved_name::saved_name;
 
 use crate::api::App;
 use crate::engagements::released;

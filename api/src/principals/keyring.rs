@@ -1,5 +1,6 @@
 //! The stored keys, in memory. They are read again while they are used: a key that is revoked by another process is
-//! refused within a second. A request with a key that was read lately waits for no read.
+//! refused within a second. A request with a key that was read lately waits for no read. An unknown key is looked up in the
+//! store, so that a key opens every process as soon as one has created it.
 
 use super::rate::RequestRate;
 use crate::outage::store_failed;
@@ -18,7 +19,7 @@ use turnstone_store::{Keys, StoreError};
 const FRESH: Duration = Duration::from_millis(400);
 /// Keys this old are read again before they count.
 const STALE: Duration = Duration::from_millis(900);
-/// An unknown key makes the keys be read again at most this often.
+/// An unknown key of a client that may not look keys up makes the keys be read again at most this often.
 const UNKNOWN: Duration = Duration::from_millis(100);
 /// The use of a key is recorded to the minute.
 const MINUTE_MS: i64 = 60_000;
@@ -74,22 +75,33 @@ impl Keyring {
         }
     }
 
-    /// Returns the key that a secret of this hash opens.
+    /// Returns the key that a secret of this hash opens. A key that is not in memory is looked up in the store if
+    /// `looks_up` is true.
     ///
     /// # Errors
-    /// 429 above the rate of the key; the error of the store when the keys have to be read.
-    pub(crate) async fn find(self: &Arc<Self>, hash: &str) -> Result<Option<Arc<Held>>, Failure> {
-        let known = self.known();
+    /// 429 above the rate of the key; the error of the store when it has to be read.
+    pub(crate) async fn find(
+        self: &Arc<Self>,
+        hash: &str,
+        looks_up: bool,
+    ) -> Result<Option<Arc<Held>>, Failure> {
+        let (known, now) = (self.known(), self.clock.now());
         let mut held = known.by_hash.get(hash).cloned();
-        let age = if held.is_some() { STALE } else { UNKNOWN };
-        if known.is_older_than(age) {
-            self.read(age).await?;
-            held = self.known().by_hash.get(hash).cloned();
-        } else if known.is_older_than(FRESH) {
-            let ring = Arc::clone(self);
-            tokio::spawn(async move { ring.read_beside().await });
+        if held.is_none() && looks_up {
+            if self.is_new(hash, now).await? {
+                self.read(|known| !known.by_hash.contains_key(hash)).await?;
+                held = self.known().by_hash.get(hash).cloned();
+            }
+        } else {
+            let age = if held.is_some() { STALE } else { UNKNOWN };
+            if known.is_older_than(age) {
+                self.read(|known| known.is_older_than(age)).await?;
+                held = self.known().by_hash.get(hash).cloned();
+            } else if known.is_older_than(FRESH) {
+                let ring = Arc::clone(self);
+                tokio::spawn(async move { ring.read_beside().await });
+            }
         }
-        let now = self.clock.now();
         let Some(held) = held.filter(|held| held.key.accepts(hash, now)) else { return Ok(None) };
         if let Some(rate) = &held.rate {
             rate.admit(now)?;
@@ -98,23 +110,28 @@ impl Keyring {
         Ok(Some(held))
     }
 
+    /// Returns true if a secret of this hash opens a stored key.
+    async fn is_new(&self, hash: &str, now: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.keys.by_hash(hash).await?.iter().any(|key| key.accepts(hash, now)))
+    }
+
     /// Reads the keys now, after this process has changed them.
     ///
     /// # Errors
     /// The error of the store.
     pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
-        self.read(Duration::ZERO).await
+        self.read(|_| true).await
     }
 
     fn known(&self) -> Arc<KnownKeys> {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the keys unless they were read within `age`.
-    async fn read(&self, age: Duration) -> Result<(), StoreError> {
+    /// Reads the keys if that is still due when no other task reads them.
+    async fn read(&self, is_due: impl FnOnce(&KnownKeys) -> bool) -> Result<(), StoreError> {
         let _reading = self.reading.lock().await;
         let before = self.known();
-        if !before.is_older_than(age) {
+        if !is_due(&before) {
             return Ok(());
         }
         let read_at = Instant::now();
@@ -142,7 +159,7 @@ impl Keyring {
         if self.reading.try_lock().is_err() {
             return;
         }
-        if let Err(error) = self.read(FRESH).await {
+        if let Err(error) = self.read(|known| known.is_older_than(FRESH)).await {
             store_failed!(warn, error, "the keys of principals could not be read");
         }
         let uses = std::mem::take(&mut *self.uses.lock().unwrap_or_else(PoisonError::into_inner));

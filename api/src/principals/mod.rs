@@ -3,18 +3,21 @@
 
 mod body;
 mod configured;
+mod failed_logins;
 mod keyring;
 mod rate;
 pub(crate) mod work;
 
 pub(crate) use body::until;
 pub use configured::ConfiguredKeys;
+pub(crate) use failed_logins::FailedLogins;
 pub(crate) use keyring::{Held, Keyring};
 pub(crate) use rate::RequestRate;
 
 use crate::caller::{Caller, Peer};
 use crate::reply::Failure;
 use crate::tokens::{Issuer, Tokens, is_token};
+use std::net::IpAddr;
 use std::sync::Arc;
 use turnstone_domain::principal::{ANYONE, Principal, Role, same};
 use turnstone_domain::{Clock, Timestamp, digest};
@@ -46,6 +49,7 @@ pub(crate) struct Principals {
     local: Arc<Principal>,
     pub(crate) keyring: Arc<Keyring>,
     tokens: Tokens,
+    failed_logins: FailedLogins,
     clock: Arc<dyn Clock>,
 }
 
@@ -54,6 +58,7 @@ impl Principals {
         configured: ConfiguredKeys,
         issuers: &[Issuer],
         keyring: Keyring,
+        failed_logins: FailedLogins,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
@@ -61,6 +66,7 @@ impl Principals {
             local: Arc::new(everything("local".to_owned(), None)),
             keyring: Arc::new(keyring),
             tokens: Tokens::new(issuers, Arc::clone(&clock)),
+            failed_logins,
             clock,
         }
     }
@@ -70,11 +76,24 @@ impl Principals {
         self.configured.is_empty() && self.tokens.is_empty()
     }
 
-    /// Returns the principal of a presented key, or of a request without one.
+    /// Returns the principal of a presented key, or of a request without one. `from` is the client's address.
     ///
     /// # Errors
-    /// 401 when the key opens nothing; those of [`Tokens::find`]; the error of the store.
-    pub(crate) async fn find(&self, presented: Option<&str>) -> Result<FoundPrincipal, Failure> {
+    /// 401 when the key opens nothing, and 429 when too many of this address opened nothing; those of [`Tokens::find`];
+    /// the error of the store.
+    pub(crate) async fn find(
+        &self,
+        presented: Option<&str>,
+        from: Option<IpAddr>,
+    ) -> Result<FoundPrincipal, Failure> {
+        let found = self.open(presented, from).await;
+        found.map_err(|failure| match (presented, failure.0.status) {
+            (Some(_), 401) => self.failed_logins.count(from, self.clock.now(), failure),
+            _ => failure,
+        })
+    }
+
+    async fn open(&self, presented: Option<&str>, from: Option<IpAddr>) -> Result<FoundPrincipal, Failure> {
         let local = || FoundPrincipal { principal: Arc::clone(&self.local), peer: None, end: None };
         let Some(key) = presented else {
             return if self.is_keyless() { Ok(local()) } else { Err(OjsError::unauthorized().into()) };
@@ -98,7 +117,9 @@ impl Principals {
             return Ok(FoundPrincipal { principal: Arc::clone(principal), peer: None, end: None });
         }
         if key.starts_with(PREFIX) {
-            let held = self.keyring.find(&hash).await?.ok_or_else(OjsError::unauthorized)?;
+            // Above the limit, unknown keys cost the store nothing, and every key that is in memory opens.
+            let looks_up = !self.failed_logins.is_exhausted(from, self.clock.now());
+            let held = self.keyring.find(&hash, looks_up).await?.ok_or_else(OjsError::unauthorized)?;
             return Ok(FoundPrincipal {
                 principal: Arc::clone(&held.principal),
                 peer: None,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
-use turnstone_api::{Caps, IssuerConfig};
+use turnstone_api::{Caps, DEFAULT_FAILED_LOGINS, IssuerConfig};
 use turnstone_domain::agent::{FanOut, FanOutRules, OwnFanOut, ToolRuleBook};
 use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_domain::review::ReviewRules;
@@ -109,6 +109,8 @@ pub struct ServerConfig {
     pub tls: Option<TlsFiles>,
     /// The most clients that are connected at once; fewer where the limit of open files is lower.
     pub max_connections: u32,
+    /// The most requests per minute of one address whose key or token opens nothing; 0 is no limit.
+    pub failed_logins_per_minute: u32,
     /// The time limit for the head of a request.
     pub header_timeout_ms: u64,
     /// The longest pause of a request's body.
@@ -137,6 +139,7 @@ impl Default for ServerConfig {
             issuers: BTreeMap::new(),
             tls: None,
             max_connections: 4_096,
+            failed_logins_per_minute: DEFAULT_FAILED_LOGINS,
             header_timeout_ms: 10_000,
             body_timeout_ms: 30_000,
             idle_timeout_ms: 75_000,

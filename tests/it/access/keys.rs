@@ -5,6 +5,7 @@ use crate::ojs::on_sqlite_first;
 use crate::program::run;
 use reqwest::Method;
 use serde_json::{Value, json};
+use turnstone_api::DEFAULT_FAILED_LOGINS;
 use turnstone_domain::Clock as _;
 use turnstone_tests::{OjsServer, wait};
 
@@ -54,6 +55,44 @@ async fn a_rotated_key_opens_for_its_grace(server: &OjsServer) {
     for secret in [&old.secret, &new.secret] {
         assert!(!listed.text.contains(secret.as_str()));
     }
+}
+
+/// A client that guesses is slowed, and no valid key is: not one that was used, and not one that is new.
+async fn guesses_of_an_address_are_slowed(server: &OjsServer) {
+    let ann = Client::new(server, &json!({"name": "ann", "roles": ["viewer"]})).await;
+    let guess = async |number: usize| {
+        let secret = format!("tsk_{number:043}");
+        Client { server, id: String::new(), secret }.get("/principal").await
+    };
+    let most = usize::try_from(DEFAULT_FAILED_LOGINS).unwrap();
+    for number in 0..most {
+        assert_eq!(guess(number).await.expect(401).code(), "unauthorized");
+    }
+    for number in 0..50 {
+        let refused = guess(number).await.expect(429);
+        assert_eq!((refused.code().as_str(), refused.header("retry-after")), ("rate_limited", "1"));
+    }
+    ann.get("/principal").await.expect(200);
+    Client::new(server, &json!({"name": "ben", "roles": ["viewer"]}))
+        .await
+        .get("/principal")
+        .await
+        .expect(200);
+    // A request without a key is no guess.
+    server.get("/principal").await.expect(200);
+    server.fleet.clock.advance_ms(1_000);
+    guess(1).await.expect(401);
+    guess(2).await.expect(429);
+    server
+        .fleet
+        .until("refused requests are recorded", async || {
+            let of = |entries: &[Value], outcome: &str| {
+                entries.iter().filter(|entry| entry["outcome"] == outcome).count()
+            };
+            let entries = audit(server).await;
+            (of(&entries, "401 unauthorized"), of(&entries, "429 rate_limited")) == (most + 1, 51)
+        })
+        .await;
 }
 
 /// A key that another process revokes is refused within a second, and its stream of events ends.
@@ -121,6 +160,7 @@ on_sqlite_first!(
     a_key_that_does_not_open_changes_nothing,
     a_rotated_key_opens_for_its_grace,
     a_stream_ends_with_its_key,
+    guesses_of_an_address_are_slowed,
     the_command_line_manages_keys,
     a_rate_is_kept_with_a_time_to_wait,
     a_role_that_is_missing_is_named,

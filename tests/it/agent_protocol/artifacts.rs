@@ -103,6 +103,31 @@ async fn a_file_is_announced_listed_and_downloaded() {
     .await;
 }
 
+/// The list has the name that the agent chose.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_is_offered_under_a_safe_name() {
+    on_every_store(async |backend| {
+        for (name, ascii, whole) in [
+            (".bashrc", "bashrc", "bashrc"),
+            ("a\u{202e}fdp.exe", "afdp.exe", "afdp.exe"),
+            ("CON.txt", "_CON.txt", "_CON.txt"),
+            ("-rf ü?", "rf __", "rf%20%C3%BC_"),
+        ] {
+            let file = json!({"name": name, "media_type": "text/plain", "content": "x"});
+            let fleet = Fleet::builder().on(backend).workers(1).model(saves(file)).start().await;
+            fleet.register(oas("maker", CAPABLE)).await;
+            let started = ask(&fleet, "maker", None).await;
+            let files = listed(&fleet, started["run_id"].as_str().unwrap()).await;
+            assert_eq!(files[0]["name"], name);
+            let answer = get(&fleet, files[0]["url"].as_str().unwrap(), &[]).await;
+            let offered = format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{whole}");
+            assert_eq!(answer.headers()["content-disposition"].to_str().unwrap(), offered, "{name:?}");
+            fleet.end().await;
+        }
+    })
+    .await;
+}
+
 async fn downloads(fleet: &Fleet, url: &str) {
     let answer = get(fleet, url, &[]).await;
     let headers = answer.headers().clone();

@@ -1,6 +1,7 @@
 //! A fleet as an operator runs it: the real program as separate processes on a real PostgreSQL.
 
 mod draining;
+mod keys;
 mod leaders;
 mod probes;
 mod refusals;

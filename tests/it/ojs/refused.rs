@@ -1,6 +1,7 @@
 //! Refused requests: the status, the code, the field, and an unchanged store.
 
 use super::on_sqlite_first;
+use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
@@ -10,7 +11,37 @@ on_sqlite_first![
     numbers_are_refused_only_in_read_fields,
     wrong_members_are_refused_by_name,
     bodies_over_the_limit_are_refused,
+    compressed_bodies_are_refused_by_every_operation,
 ];
+
+/// Of each operation that takes a body, and of one that takes none.
+async fn compressed_bodies_are_refused_by_every_operation(server: &OjsServer) {
+    let document = server.get("/openapi.json").await.expect(200).json();
+    let paths = document["paths"].as_object().unwrap().iter();
+    let operations = paths.flat_map(|(path, item)| {
+        let methods = item.as_object().unwrap().iter();
+        let takes_body = methods.filter(|(_, operation)| operation.get("requestBody").is_some());
+        takes_body.map(move |(method, _)| (method.to_ascii_uppercase(), path.replace(['{', '}'], "")))
+    });
+    let operations: Vec<(String, String)> = operations.collect();
+    assert!(operations.len() > 50, "{}", operations.len());
+    for (method, path) in &operations {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        for coding in ["gzip", "identity, br"] {
+            let refused = server.send(method.clone(), path, &[("Content-Encoding", coding)], "{}").await;
+            assert_eq!(refused.status, 415, "{method} {path}: {}", refused.text);
+            assert_eq!(refused.code(), "unsupported_media_type", "{method} {path}");
+            assert_eq!(refused.header("accept-encoding"), "identity");
+        }
+    }
+    let job = json!({"type": "a.b", "args": []}).to_string();
+    let push = async |coding| {
+        server.send(Method::POST, "/ojs/v1/jobs", &[("Content-Encoding", coding)], job.clone()).await
+    };
+    push("gzip").await.expect(415);
+    assert_eq!(server.stored_jobs().await, 0, "a refused request leaves nothing");
+    push("Identity").await.expect(201);
+}
 
 /// A body, and the status, code and field of its refusal; an empty field allows any.
 type Bad<'a> = (Vec<u8>, u16, &'a str, &'a str);

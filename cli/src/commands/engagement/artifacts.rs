@@ -11,6 +11,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use turnstone_api::answers::ArtifactRow;
+use turnstone_api::saved_name;
 
 const COLUMNS: &[Column<ArtifactRow>] = &[
     column("ID", |one| plain(&one.artifact_id)),
@@ -29,7 +30,7 @@ pub struct ArtifactsArgs {
     /// Save this one
     #[arg(long, value_name = "ARTIFACT")]
     pub save: Option<String>,
-    /// The file to save it to [default: its own name in this directory]
+    /// The file to save it to [default: a safe form of its own name, in this directory]
     #[arg(long, value_name = "FILE", requires = "save")]
     pub to: Option<PathBuf>,
     /// Overwrite the file if it exists
@@ -53,17 +54,24 @@ pub async fn run(args: ArtifactsArgs, session: &Session) -> anyhow::Result<ExitC
         Failure::usage(format!("engagement {} has no artifact {wanted}", args.id))
             .hint(format!("turnstone engagement artifacts {} lists them", args.id))
     })?;
-    let to = args.to.unwrap_or_else(|| own_name(artifact));
+    let to = match args.to {
+        Some(to) => to,
+        None => {
+            let name = saved_name(&artifact.name);
+            if name != artifact.name {
+                let own = text::quoted(&text::line(&artifact.name));
+                session
+                    .output
+                    .remark(&format!("the agent named it {own}, which is not saved under that name"));
+            }
+            PathBuf::from(name)
+        }
+    };
     let content = client.get_bytes(&["artifacts", wanted]).await?;
     save(&to, &content, args.force)?;
     let line = format!("{wanted} is in {}, {} bytes", to.display(), content.len());
     session.output.line(&text::line(&line))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Returns the file name that the agent gave, without any path.
-fn own_name(artifact: &ArtifactRow) -> PathBuf {
-    Path::new(&artifact.name).file_name().map_or_else(|| PathBuf::from("artifact"), PathBuf::from)
 }
 
 fn save(to: &Path, content: &[u8], force: bool) -> Result<(), Failure> {

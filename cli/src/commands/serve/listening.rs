@@ -28,6 +28,8 @@ pub struct Listening {
     pub issuers: Vec<Issuer>,
     /// The most that each tenant may create.
     pub caps: Caps,
+    /// The most failed logins of one address per minute.
+    pub failed_logins_per_minute: u32,
     /// The key that signs receipts, if one is configured.
     pub attest_key: Option<Signer>,
     /// The keys of other installations whose exports are verified.
@@ -92,6 +94,7 @@ impl Listening {
             keys,
             issuers,
             caps: config.caps,
+            failed_logins_per_minute: config.server.failed_logins_per_minute,
             attest_key,
             trusted_keys,
             enable_reset,

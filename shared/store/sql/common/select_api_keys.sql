@@ -4,6 +4,9 @@ FROM api_keys AS k
 --- select_api_keys
 -- Every key, the oldest first.
 ORDER BY k.created_at, k.id
+--- select_api_keys_by_hash
+-- The keys whose secret, or the secret before it, has hash $1.
+WHERE k.hash = $1 OR k.old_hash = $1
 --- lock_api_key
 -- Key $1, if it is tenant $2's (NULL: any).
 WHERE k.id = $1 AND ($2 IS NULL OR k.tenant = $2)

@@ -56,6 +56,13 @@ impl Keys {
         many(&self.0.readers, "read the keys", &sql::SELECT_API_KEYS, &[], api_key).await
     }
 
+    /// Returns the keys that a secret of this hash opens, or opened before it was rotated.
+    #[boxed]
+    pub async fn by_hash(&self, hash: &str) -> Result<Vec<ApiKey>, StoreError> {
+        let text = &sql::SELECT_API_KEYS_BY_HASH;
+        many(&self.0.readers, "look for a key", text, &[hash.into()], api_key).await
+    }
+
     /// Gives a living key a new secret. Returns the key; `None` when there is no living key of this id and tenant.
     #[boxed]
     pub async fn rotate(&self, rotation: Rotation) -> Result<Option<ApiKey>, StoreError> {
