@@ -1,9 +1,9 @@
 """Lets a driver of Agent Spec cases run them on Turnstone. Python's standard library alone.
 
 The driver calls setup(env) with the addresses of its model and tool servers, load(ctx), start(handle, inputs, messages) and
-resume(handle, state, turn). The environment has TURNSTONE, the binary, MCP_SERVER, the script of the MCP server that cases start,
-and DATABASE_URL for PostgreSQL. With KILL_WAITING the
-worker is killed with SIGKILL while a case waits, and another one continues it; on SQLite that is the whole server.
+resume(handle, state, turn). The environment has TURNSTONE, the binary, MCP_SERVER, the script of the MCP server that cases
+start, and DATABASE_URL for PostgreSQL. With KILL_WAITING the worker is killed with SIGKILL while a case waits, and another one
+continues it; on SQLite that is the whole server.
 """
 import atexit, json, os, shutil, socket, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -79,7 +79,7 @@ fn stays(name: &OsStr) -> bool {
 }
 
 /// Hides the secrets of this process. Call it before any secret is read and before any thread is started: it may start the
-/// program again. A system that does not allow it is noted in [`exposed`], and the process goes on.
+/// program again. A system that does not allow it is noted in [`exposed`], and the process continues.
 ///
 /// # Errors
 /// The variable [`MARK`] is set although no earlier start has set it.
@@ -114,7 +114,7 @@ mod system {
     use std::os::fd::AsRawFd as _;
     use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
     use std::os::unix::process::CommandExt as _;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
     use turnstone_telemetry::environment;
 
@@ -175,7 +175,7 @@ mod system {
         read(&path).map_err(|error| format!("what it names cannot be read: {error}"))
     }
 
-    fn read(path: &PathBuf) -> io::Result<()> {
+    fn read(path: &Path) -> io::Result<()> {
         let mut file = OpenOptions::new().read(true).write(true).open(path)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;

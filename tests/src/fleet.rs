@@ -15,10 +15,10 @@
 //! scheduler. The methods panic when something is not as expected, with a message for the test's output.
 
 use crate::clock::ManualClock;
+pub use crate::http::install_crypto;
 use crate::model_server::{ModelServer, Reply};
-use crate::place::Place;
-use crate::scratch;
-use crate::servers::{Database, Postgres};
+use crate::place::{OwnDatabase, Place};
+use crate::servers::Database;
 use crate::tool_server::ToolServer;
 use crate::{wait, worker};
 use reqwest::{Client, Method, StatusCode};
@@ -61,32 +61,6 @@ impl Backend {
     /// Only SQLite, because PostgreSQL is missing and cannot be installed.
     #[cfg(no_postgres)]
     pub const ALL: [Self; 1] = [Self::Sqlite];
-}
-
-/// The database that belongs to a fleet; it is deleted when this is dropped.
-enum OwnDatabase {
-    File(tempfile::TempDir),
-    Database(Database),
-}
-
-impl OwnDatabase {
-    async fn new(backend: Backend) -> Self {
-        match backend {
-            Backend::Sqlite => {
-                let file = Self::File(scratch::folder());
-                file.place().migrate().await;
-                file
-            }
-            Backend::Postgres => Self::Database(Postgres::shared().await.migrated().await),
-        }
-    }
-
-    fn place(&self) -> Place {
-        match self {
-            Self::File(dir) => dir.path().join("turnstone.db").into(),
-            Self::Database(database) => database.into(),
-        }
-    }
 }
 
 /// The settings of a fleet that is not started yet: see [`Fleet::builder`].
@@ -351,7 +325,7 @@ pub struct Fleet {
     drain_grace: Duration,
     fan_out: FanOutRules,
     tool_rules: ToolRuleBook,
-    /// What documents may use, for workers that are added.
+    /// The programs and addresses of documents, for workers that are added.
     pub tool_policy: Option<ToolPolicy>,
     /// The addresses of its api, which its tools never call.
     pub own: OwnAddresses,
@@ -366,11 +340,6 @@ pub struct Fleet {
     _serving: AbortOnDropHandle<std::io::Result<()>>,
     // The last field, because it has to be dropped after all that use it.
     _database: OwnDatabase,
-}
-
-/// Installs the TLS provider once; reqwest wants it even for plain HTTP.
-pub fn install_crypto() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 impl Fleet {

@@ -10,6 +10,11 @@ pub fn client_builder() -> ClientBuilder {
     Client::builder().no_proxy().tls_certs_only([])
 }
 
+/// Installs the TLS provider once; reqwest wants it even for plain HTTP.
+pub fn install_crypto() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 /// Returns a client for `http` addresses.
 ///
 /// # Panics

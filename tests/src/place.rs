@@ -1,8 +1,9 @@
 //! The place of a test's database, and queries to it from outside of the product.
 
+use crate::fleet::Backend;
 use crate::journal;
 use crate::scratch;
-use crate::servers::Database;
+use crate::servers::{Database, Postgres};
 use crate::wait;
 use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -226,6 +227,32 @@ impl Place {
     pub async fn check(&self) {
         for (what, sql) in INVARIANTS {
             assert_eq!(self.number(sql).await, 0, "{what} in {self}");
+        }
+    }
+}
+
+/// The database that belongs to a fleet; it is deleted when this is dropped.
+pub(crate) enum OwnDatabase {
+    File(tempfile::TempDir),
+    Database(Database),
+}
+
+impl OwnDatabase {
+    pub(crate) async fn new(backend: Backend) -> Self {
+        match backend {
+            Backend::Sqlite => {
+                let file = Self::File(scratch::folder());
+                file.place().migrate().await;
+                file
+            }
+            Backend::Postgres => Self::Database(Postgres::shared().await.migrated().await),
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        match self {
+            Self::File(dir) => dir.path().join("turnstone.db").into(),
+            Self::Database(database) => database.into(),
         }
     }
 }

@@ -4,8 +4,8 @@ use super::Client;
 use crate::ojs::on_every_store;
 use reqwest::Method;
 use serde_json::{Value, json};
-use turnstone_tests::OjsServer;
 use turnstone_tests::ojs_server::Reply;
+use turnstone_tests::{Backend, Fleet, OjsServer};
 
 const ID: &str = "0190aaaa-0000-7000-8000-00000000000a";
 
@@ -181,6 +181,57 @@ async fn two_tenants_have_workflows_with_the_same_id(server: &OjsServer) {
         assert!(!shown.text.contains('~'), "{}", shown.text);
         of(server, tenant, Method::GET, &format!("{path}/progress"), &Value::Null).await.expect(200);
     }
+}
+
+/// Agents work on the jobs of both tenants, and a job may name the parent by the id that its client chose.
+async fn agents_run_jobs_of_two_tenants_with_the_same_id(backend: Backend) {
+    let script = |_: &Value| turnstone_tests::Reply::text("done");
+    let server = OjsServer::over(Fleet::builder().on(backend).model(script).start().await);
+    let [alpha, beta] =
+        [Client::of(&server, "alpha", "admin").await, Client::of(&server, "beta", "admin").await];
+    let ask = json!({"id": ID, "type": "agent.ask", "args": ["go"], "ext_agent_model": "test/m"});
+    let path = format!("/ojs/v1/jobs/{ID}");
+    let mut engagements = Vec::new();
+    for client in [&alpha, &beta] {
+        client.post("/ojs/v1/jobs", &ask).await.expect(201);
+        let completed = async || client.get(&path).await.expect(200).json()["job"]["state"] == "completed";
+        server.fleet.until("the job of the tenant completes", completed).await;
+        let shown = client.get(&path).await.expect(200).json();
+        let engagement = shown["job"]["ext_agent_engagement_id"].as_str().unwrap().to_owned();
+        for rest in ["", "/events", "/messages", "/checkpoints", "/audit", "/export"] {
+            let path = format!("/engagements/{engagement}{rest}");
+            let text = client.get(&path).await.expect(200).text;
+            assert!(!text.contains('~'), "{path}: {text}");
+        }
+        engagements.push(engagement);
+    }
+    alpha.get(&format!("/engagements/{}", engagements[1])).await.expect(404);
+    assert_eq!(server.fleet.models.calls().len(), 2);
+    // The export of one tenant is an engagement of the other with the same id of its job.
+    let document = beta.get(&format!("/engagements/{}/export", engagements[1])).await.expect(200).text;
+    let gamma = Client::of(&server, "gamma", "operator").await;
+    gamma.send_text(Method::POST, "/engagements/import", document.clone()).await.expect(201);
+    gamma.send_text(Method::POST, "/engagements/import", document).await.expect(409);
+    gamma.get(&path).await.expect(200);
+    let child = json!({"type": "agent.ask", "args": ["go on"], "ext_agent_model": "test/m", "ext_agent_parent_id": ID});
+    for client in [&alpha, &beta] {
+        let child = client.post("/ojs/v1/jobs", &child).await.expect(201).json();
+        let child_path = format!("/ojs/v1/jobs/{}", child["job"]["id"].as_str().unwrap());
+        let shown = client.get(&child_path).await.expect(200).json();
+        assert_eq!(shown["job"]["ext_agent_delegation_depth"], 1, "{shown}");
+    }
+    server.fleet.end_unchecked().await;
+}
+
+#[tokio::test]
+async fn agents_run_jobs_of_two_tenants_with_the_same_id_on_sqlite() {
+    agents_run_jobs_of_two_tenants_with_the_same_id(Backend::Sqlite).await;
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn agents_run_jobs_of_two_tenants_with_the_same_id_on_postgres() {
+    agents_run_jobs_of_two_tenants_with_the_same_id(Backend::Postgres).await;
 }
 
 on_every_store!(

@@ -155,7 +155,9 @@ async fn map_node_zips_lists_repeats_scalars_and_reduces() {
 #[tokio::test]
 async fn a_flow_with_too_many_iterations_begins_none() {
     let list = json!({"title": "iterated_q", "type": "array", "items": {"type": "string"}});
-    for (backend, class) in Backend::ALL.into_iter().flat_map(|one| [(one, "MapNode"), (one, "ParallelMapNode")]) {
+    for (backend, class) in
+        Backend::ALL.into_iter().flat_map(|one| [(one, "MapNode"), (one, "ParallelMapNode")])
+    {
         let fleet = Fleet::builder().on(backend).start().await;
         let map = part(class, "map", json!({"subflow": searching("each", text("q"))}));
         let nodes = [start("start", std::slice::from_ref(&list)), map, end("end", &[])];

@@ -25,7 +25,8 @@ on_stores! {
 /// Returns the absolute path of Python itself: the one in `PATH` may be a script that sets variables.
 pub fn python() -> PathBuf {
     need_python();
-    let asked = std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+    let asked =
+        std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
     PathBuf::from(String::from_utf8(asked.unwrap().stdout).unwrap().trim())
 }
 

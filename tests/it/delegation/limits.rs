@@ -255,7 +255,8 @@ async fn fan_out(backend: Backend) {
         received if received.is_empty() => calls(&[("self", "a"), ("self", "b"), ("self", "c")]),
         received => Reply::text(received.concat()),
     };
-    let rules = FanOutRules { all: FanOut { max_jobs_per_tree: 20, ..FanOut::DEFAULT }, ..FanOutRules::default() };
+    let rules =
+        FanOutRules { all: FanOut { max_jobs_per_tree: 20, ..FanOut::DEFAULT }, ..FanOutRules::default() };
     let mut fleet = Fleet::builder().on(backend).model(script).fan_out(rules).start().await;
     fleet.add_worker(8);
     fleet.register_all(&[ossa("self", &may_ask("self", "type: parallel, max_depth: 10"))]).await;
@@ -306,7 +307,8 @@ async fn a_full_tree_takes_no_job_from_a_client() {
     fleet.register_all(&[oas("lead", &[])]).await;
     let root = ask(&fleet, "lead", &json!({})).await;
     fleet.models.seen(1).await;
-    let job = json!({"type": "agent.x", "args": ["help"], "ext_agent_model": "m", "ext_agent_parent_id": root});
+    let job =
+        json!({"type": "agent.x", "args": ["help"], "ext_agent_model": "m", "ext_agent_parent_id": root});
     let id = fleet.push(&job).await;
     fleet.wait_for(&id, &[JobState::Completed]).await;
     let (status, body) = fleet.post("/ojs/v1/jobs", &job).await;

@@ -121,8 +121,11 @@ fn kinds(said: &[Said]) -> Vec<&'static str> {
             _ => open.push(at),
         }
     }
-    let begun = since.into_values().filter(|open| open.first().is_some_and(|at| kinds[*at] == Some("begin")));
-    begun.for_each(|open| leave_out(&mut kinds, &open));
+    for open in since.into_values() {
+        if open.first().is_some_and(|at| kinds[*at] == Some("begin")) {
+            leave_out(&mut kinds, &open);
+        }
+    }
     kinds.into_iter().flatten().collect()
 }
 

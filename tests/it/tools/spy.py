@@ -54,13 +54,12 @@ def memory():
 
 
 def attached():
-    """Returns true if this process may trace the worker."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    seize, detach = 0x4206, 17
-    if libc.ptrace(seize, WORKER, 0, 0) != 0:
-        return False
-    libc.ptrace(detach, WORKER, 0, 0)
-    return True
+    """Returns true if a process like this one may trace the worker. Its end lets the worker go on."""
+    child = os.fork()
+    if child == 0:
+        seize = 0x4206
+        os._exit(0 if ctypes.CDLL(None).ptrace(seize, WORKER, 0, 0) == 0 else 1)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def tried(action):

@@ -99,7 +99,10 @@ impl FlowRun {
         let Some(why) = claimed.too_many_jobs(&node, iterations) else { return Ok(()) };
         let most = claimed.fan_out.max_jobs_per_tree;
         let error = JobError::new(FailureKind::TreeJobs, why).for_good();
-        Err(error.with("iterations", iterations).with("jobs", claimed.tree_jobs).with("max_jobs_per_tree", most))
+        Err(error
+            .with("iterations", iterations)
+            .with("jobs", claimed.tree_jobs)
+            .with("max_jobs_per_tree", most))
     }
 
     /// Returns the name of the node that the turn runs, with the nodes around it and the agent whose turn it is.

@@ -71,7 +71,7 @@ pub fn invoke(claimed: &mut Claimed) -> Span {
     common.say(names::INSTANCE_ID, claimed.instance_id());
     common.say(names::SESSION_ID, session);
     common.say(names::CONVERSATION, claimed.engagement.id.as_str());
-    common.say(names::JOB_ID, claimed.job.id.as_str());
+    common.say(names::JOB_ID, claimed.job.id.shown());
     let sent = sent(claimed);
     propagation::continue_from(&invoke, &sent, &common, formats(claimed));
     let (source, agent) = (text(meta, names::PARENT_AGENT_ID), agent.name.as_str());

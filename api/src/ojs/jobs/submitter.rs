@@ -99,8 +99,8 @@ pub(crate) fn check_stored(
     work::check(principal, kind, user.as_ref().and_then(|user| user["id"].as_str()))
 }
 
-/// Refuses a cron entry that calls a model without a registered agent, where one is required, and one below a job of
-/// a user for whom the principal may not act.
+/// Refuses a cron entry that calls a model without a registered agent, where one is required. Refuses one whose parent is
+/// the job of a user for whom the principal may not act.
 ///
 /// # Errors
 /// 403, and the error of the store.

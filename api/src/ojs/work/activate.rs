@@ -7,8 +7,8 @@ use crate::principals::work;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use turnstone_domain::principal::WorkKind;
 use turnstone_domain::JobState;
+use turnstone_domain::principal::WorkKind;
 use turnstone_ojs::JobReply;
 
 /// Activates a job that waits in `pending`.

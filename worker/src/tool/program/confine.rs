@@ -12,7 +12,7 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups,
     set_thread_res_gid, set_thread_res_uid,
 };
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 
 /// The version of Landlock whose rights are limited; older kernels limit those that they know.
@@ -23,7 +23,7 @@ const MEMORY_BYTES: u64 = 4 << 30;
 const OPEN_FILES: u64 = 1024;
 
 /// Limits this process.
-pub(super) fn confine(order: &Order, program: &OsString, arguments: &[OsString]) -> Result<(), String> {
+pub(super) fn confine(order: &Order, program: &OsStr, arguments: &[OsString]) -> Result<(), String> {
     let path = std::env::var_os("PATH");
     let file = folders::found(program, path.as_deref())
         .ok_or_else(|| "there is no such program; an absolute path does not depend on PATH".to_owned())?;

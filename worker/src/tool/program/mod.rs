@@ -173,7 +173,7 @@ use confine::confine;
 
 /// Only Linux has these limits.
 #[cfg(not(target_os = "linux"))]
-fn confine(order: &Order, _: &OsString, _: &[OsString]) -> Result<(), String> {
+fn confine(order: &Order, _: &std::ffi::OsStr, _: &[OsString]) -> Result<(), String> {
     match (order.required, order.limits.user()) {
         (false, None) => Ok(()),
         _ => Err("this system has no sandbox for programs".to_owned()),

@@ -17,7 +17,9 @@ use turnstone_domain::record::{EngagementRecord, NewIds, add_new_id};
 use turnstone_domain::review::{NewReview, ReviewState};
 use turnstone_domain::session_state::Scope;
 use turnstone_domain::tool_call::ToolCall;
-use turnstone_domain::{AgentDefinition, CallId, EngagementId, EventName, Ids, NewEvent, ReviewId, Terms, Timestamp};
+use turnstone_domain::{
+    AgentDefinition, CallId, EngagementId, EventName, Ids, NewEvent, ReviewId, Terms, Timestamp,
+};
 
 pub(in super::super) async fn apply(
     session: &mut Session,

@@ -2,8 +2,8 @@
 
 use super::super::push::{self, DelegationPlace, Look, PushEntry};
 use super::super::{remote, reviews};
-use super::{Family, Trees};
 use super::advance::activate_idle;
+use super::{Family, Trees};
 use crate::engine::rows::JobRow;
 use crate::engine::session::Session;
 use crate::engine::statement::read_by;
@@ -120,7 +120,7 @@ fn job_of(
         timeout_ms: child.timeout_ms,
     };
     let mut extra = RawObject::new();
-    extra.insert("ext_agent_parent_id", parent.id.as_str());
+    extra.insert("ext_agent_parent_id", parent.id.shown());
     extra.insert("ext_agent_delegation_depth", delegation.depth);
     extra.insert("ext_agent_max_delegation_depth", child.agent.limits.max_delegation_depth);
     let user = row.engagement.user.clone();

@@ -10,8 +10,8 @@ use crate::engine::statement::{read, read_by};
 use crate::engine::unit::Unit;
 use crate::{Pushed, StoreError, sql};
 use std::collections::{BTreeSet, HashMap};
-use turnstone_domain::agent::{FanOut, MAX_DELEGATION_DEPTH};
 use turnstone_domain::agent::delegation::DelegationMode;
+use turnstone_domain::agent::{FanOut, MAX_DELEGATION_DEPTH};
 use turnstone_domain::{AgentDefinition, JobId, NewJob};
 
 /// The places of new jobs in their trees.
