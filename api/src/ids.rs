@@ -73,9 +73,9 @@ async fn find_ids(State(app): State<Shared>, tenant: Tenant, params: Params) -> 
             views.engagement_ids(&prefix, tenant, MOST + 1).await?.into_iter().map(|id| id.0).collect()
         }
     };
+    let has_more = ids.len() > MOST as usize;
     // Jobs of several tenants may have the same id.
     ids.dedup();
-    let has_more = ids.len() > MOST as usize;
     ids.truncate(MOST as usize);
     Ok(reply::ok(&FoundIds { ids, has_more }))
 }

@@ -3,7 +3,7 @@
 use crate::api::App;
 use crate::reply::Failure;
 use serde::Serialize;
-use turnstone_domain::Job;
+use turnstone_domain::{Job, JobId};
 use turnstone_ojs::JobBody;
 use turnstone_store::{JobFilter, JobOrder, JobsWithMeta, Page};
 use utoipa::ToSchema;
@@ -137,9 +137,11 @@ impl JobPart {
     /// The error of the store.
     pub(crate) async fn read(app: &App, filter: &JobFilter, slice: Page) -> Result<Self, Failure> {
         let views = &app.api.store.views;
+        let filter = &placed(app, filter.clone()).await?;
+        let place = |id: &JobId| place_of(id, filter.tenant.as_deref());
         if filter.meta.is_some() {
             let JobsWithMeta { jobs, next_after } = views.jobs_with_meta(filter, slice.limit).await?;
-            let (has_more, next_after) = (next_after.is_some(), next_after.map(|id| id.0));
+            let (has_more, next_after) = (next_after.is_some(), next_after.as_ref().map(place));
             return Ok(Self {
                 jobs: bodies(&jobs),
                 slice,
@@ -155,7 +157,7 @@ impl JobPart {
         let has_more = jobs.len() > slice.limit as usize;
         jobs.truncate(slice.limit as usize);
         let last = jobs.last().filter(|_| has_more && filter.order == JobOrder::Accepted);
-        let (jobs, next_after) = (bodies(&jobs), last.map(|job| job.id.0.clone()));
+        let (jobs, next_after) = (bodies(&jobs), last.map(|job| place(&job.id)));
         Ok(Self { jobs, slice, total: Some(total), is_placed: filter.after.is_none(), has_more, next_after })
     }
 
@@ -176,6 +178,23 @@ impl JobPart {
         let pagination = JobSlicePosition { total, limit, offset, has_more, next_cursor, next_after };
         JobSlice { jobs, pagination }
     }
+}
+
+/// Returns a filter with the unique id of the job after which its list continues. Without a tenant, the job is looked for.
+///
+/// # Errors
+/// 409 when several tenants have a job with this id; the error of the store.
+pub(crate) async fn placed(app: &App, filter: JobFilter) -> Result<JobFilter, Failure> {
+    let after = match (&filter.after, &filter.tenant) {
+        (Some(after), None) => Some(app.api.store.views.unique_id(after).await?),
+        (after, _) => after.clone(),
+    };
+    Ok(JobFilter { after, ..filter })
+}
+
+/// Returns the place of a job in a list: the id that clients of the tenant know, or the unique one in a list of all tenants.
+fn place_of(id: &JobId, tenant: Option<&str>) -> String {
+    if tenant.is_some() { id.shown().to_owned() } else { id.as_str().to_owned() }
 }
 
 /// Returns jobs as clients read them.

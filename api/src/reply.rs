@@ -155,8 +155,9 @@ fn not_registered(agent: &str, is_other: bool) -> OjsError {
         false => "is not registered here",
     };
     let message = format!("The engagement was imported, and its agent `{agent}` {why}; it does not run.");
-    let hint = "Register this agent with the document that the engagement ran with, or import a document that a key of \
-                `[attest] trusted` signed. Until then the engagement can be read, compared, exported and replayed.";
+    let hint = "An operator of the fleet registers this agent with the document that the engagement ran with, or trusts the \
+                key of the other server in `[attest] trusted` before the import. Until then the engagement can be read, \
+                compared, exported and replayed.";
     OjsError::new(409, "agent_not_registered", message, hint).with("agent", agent)
 }
 

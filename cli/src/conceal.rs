@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 /// The variable that names the file in memory, by its number.
 const MARK: &str = "TURNSTONE_ENVIRONMENT_FD";
 
-/// The variables that stay in the environment, because a library or the terminal reads them there. None is a secret.
+/// The variables that stay in the environment, because a library or the terminal reads them there. A proxy's address may
+/// hold a password.
 const STAY: [&str; 41] = [
     "PATH",
     "HOME",

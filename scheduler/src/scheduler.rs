@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
+use turnstone_domain::agent::FanOutRules;
 use turnstone_domain::{Clock, Ids, Timestamp};
 use turnstone_store::{Doorbell, Ring, Store, StoreError, Term, Upkeep};
 
@@ -60,10 +61,11 @@ impl Scheduler {
         Self { upkeep, doorbell, clock, retention: options.retention, leadership, crons: None, sender: None }
     }
 
-    /// Returns the same scheduler, which also fires the cron entries of `store`. The jobs that they make get ids of `ids`.
+    /// Returns the same scheduler, which also fires the cron entries of `store`. The jobs that they make get ids of `ids`, and
+    /// join trees within `fan_out`.
     #[must_use]
-    pub fn with_crons(self, store: &Store, ids: Arc<dyn Ids>) -> Self {
-        Self { crons: Some(FireCron::new(store, ids)), ..self }
+    pub fn with_crons(self, store: &Store, ids: Arc<dyn Ids>, fan_out: FanOutRules) -> Self {
+        Self { crons: Some(FireCron::new(store, ids, fan_out)), ..self }
     }
 
     /// Returns the same scheduler, which also posts events to webhooks while it leads.

@@ -78,13 +78,10 @@ impl Site {
         let (engagement, job) = ended(asks("call", tools.clone())).await;
         let (other, _) = ended(asks(HOSTILE, json!({}))).await;
         let restricted = "capabilities:\n  book:\n    user_identity: false\n    input_restriction:\n      \
-                          assertion: recent[\"book\"].inputs.price <= 800\n      require_review: manager\n";
+                          assertion: recent[\"book\"].inputs.price <= 1000\n      require_review: manager\n";
         fleet.register(oas("booker", restricted)).await;
         fleet
-            .register(oas(
-                "maker",
-                "capabilities: {save-artifact: {user_identity: false}}\n# \u{202e}\u{9b}8m\n",
-            ))
+            .register(oas("maker", "capabilities: {save-artifact: {user_identity: false}}\n# \u{202e}8m\n"))
             .await;
         ended(json!({"type": "agent.book", "args": ["book"], "meta": {"agent": "booker"}})).await;
         let (maker, _) =
@@ -121,7 +118,7 @@ impl Site {
             vec!["cron", "history", "nightly"],
             vec!["webhook", "list"],
             vec!["workflow", "list"],
-            vec!["workflow", "show", &self.workflow],
+            vec!["workflow", "get", &self.workflow],
             vec!["worker", "list"],
             vec!["key", "list"],
             vec!["audit", "list"],
@@ -167,7 +164,7 @@ async fn others(fleet: &Fleet) -> String {
         (
             Method::POST,
             "/ojs/v1/webhooks/subscriptions",
-            json!({"url": "https://example.com/\u{202e}", "events": ["*"]}),
+            json!({"url": "https://example.com/", "events": ["*"]}),
         ),
         (Method::POST, "/keys", json!({"name": "ann", "roles": ["viewer"]})),
         (Method::POST, "/ojs/v1/workflows", json!({"type": "chain", "name": HOSTILE, "steps": [step]})),

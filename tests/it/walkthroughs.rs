@@ -138,6 +138,7 @@ fn served(script: &str) -> String {
 async fn the_commands_of_security_run_as_they_stand() {
     let folder = turnstone_tests::scratch::folder();
     write_files(folder.path(), &blocks(PAGE, "## A batch"));
+    std::fs::write(folder.path().join("desk.yaml"), turnstone_tests::documents::oas("desk", "")).unwrap();
     // The page cannot know the end of a chain.
     let noted = "\"$(turnstone audit verify | sed -n 's/^end of the chain: //p')\"";
     let commands = script(&blocks("docs/SECURITY.md", ""), "sh").replace("4211:9f86d081…", noted);
@@ -146,7 +147,7 @@ async fn the_commands_of_security_run_as_they_stand() {
     {
         assert!(ran.stdout.contains(words), "{words}: {ran:?}");
     }
-    assert_eq!(lines(folder.path(), "audit.ndjson").len(), 7, "one entry for each change");
+    assert_eq!(lines(folder.path(), "audit.ndjson").len(), 9, "one entry for each change");
 }
 
 /// The values of credentials need a key that encrypts them.

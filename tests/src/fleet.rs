@@ -431,7 +431,7 @@ impl Fleet {
         let sender = WebhookSender::new(&self.store, time, ids, &options_of_sender);
         let sender = sender.expect("a webhook sender");
         Scheduler::new(upkeep, doorbell, Arc::clone(&self.time), options)
-            .with_crons(&self.store, Arc::new(SystemIds))
+            .with_crons(&self.store, Arc::new(SystemIds), self.fan_out.clone())
             .with_webhooks(sender)
     }
 

@@ -199,7 +199,10 @@ pub(super) fn refusal(problems: &[Problem]) -> OjsError {
 
 /// Agents that call one another in a cycle are legal, and end at the delegation depth (OAS-A18).
 fn circular(way: &[String]) -> Remark {
-    let message = format!("{} is a circle; only the delegation depth ends it", way.join(" asks "));
+    let message = format!(
+        "{} is a circle; only the delegation depth and `max_jobs_per_tree` end it",
+        way.join(" asks ")
+    );
     Remark { line: 1, column: 1, rule: "OAS-A18".to_owned(), severity: "warning".to_owned(), message }
 }
 

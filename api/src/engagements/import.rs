@@ -11,7 +11,10 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 use turnstone_domain::agent::{Admission, AgentFormat};
+
+use turnstone_domain::RawObject;
 use turnstone_domain::attest::{ALGORITHM, Signature};
+use turnstone_domain::engagement::User;
 use turnstone_domain::principal::{SUBMITTED_BY, WorkKind};
 use turnstone_domain::record::{EngagementRecord, signature_of};
 use turnstone_ojs::OjsError;
@@ -81,6 +84,7 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
         work::check_user(&tenant.principal, WorkKind::Chosen, user)?;
         work::check_email(&tenant.principal, &user.id, user.email.as_deref())?;
     }
+    restate_user(&mut record);
     if let Some(identity) = &tenant.principal.identity {
         // The importing principal answers for the document, whatever it says.
         record.job.envelope.meta.insert(SUBMITTED_BY, identity.as_str());
@@ -103,6 +107,25 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
         Err(ImportRefusal::Known(what)) => {
             Err(OjsError::conflict(format!("{what} is here already; nothing was taken in.")).into())
         }
+    }
+}
+
+/// Makes the job of a record name the user of its engagement: no other user, and no other address.
+fn restate_user(record: &mut EngagementRecord) {
+    let Some(user) = record.job.engagement.as_ref().map(|new| new.user.clone()) else { return };
+    let meta = &mut record.job.envelope.meta;
+    let named = meta.given("user").and_then(|named| named.parse::<User>().ok());
+    if !meta.contains("user") || named.as_ref() == Some(&user) {
+        return;
+    }
+    meta.remove("user");
+    if user.is_known() {
+        let mut own = RawObject::new();
+        own.insert("id", user.id.as_str());
+        if let Some(email) = user.email.as_deref() {
+            own.insert("email", email);
+        }
+        meta.insert("user", own);
     }
 }
 

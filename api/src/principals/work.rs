@@ -41,12 +41,8 @@ pub(crate) async fn check_job(app: &App, id: &JobId, tenant: &Tenant, kind: Work
     if tenant.principal.acts_for_anyone() {
         return Ok(());
     }
-    let views = &app.api.store.views;
-    let id = tenant.job(app, id.as_str()).await?;
-    let job = views.job_of(&id, tenant.name()).await?;
-    let Some(side) = job.and_then(|job| job.agent) else { return Ok(()) };
-    match views.engagement(&side.engagement_id).await? {
-        Some((engagement, ..)) => check_user(&tenant.principal, kind, &engagement.user),
+    match app.api.store.views.engagement_of_job(id, tenant.name()).await? {
+        Some((engagement, _)) => check_user(&tenant.principal, kind, &engagement.user),
         None => Ok(()),
     }
 }

@@ -2,6 +2,7 @@
 //! of the agent. The store pushes the job and advances the entry in one transaction, so no occurrence is fired twice.
 
 use std::sync::Arc;
+use turnstone_domain::agent::FanOutRules;
 use turnstone_domain::cron::{CronEntry, Schedule};
 use turnstone_domain::schema::Mode;
 use turnstone_domain::{Ids, NewJob, Timestamp};
@@ -17,12 +18,13 @@ pub(crate) struct FireCron {
     schemas: Schemas,
     views: Views,
     ids: Arc<dyn Ids>,
+    fan_out: FanOutRules,
 }
 
 impl FireCron {
-    pub(crate) fn new(store: &Store, ids: Arc<dyn Ids>) -> Self {
+    pub(crate) fn new(store: &Store, ids: Arc<dyn Ids>, fan_out: FanOutRules) -> Self {
         let (crons, schemas) = (store.crons.clone(), store.schemas.clone());
-        Self { crons, schemas, views: store.views.clone(), ids }
+        Self { crons, schemas, views: store.views.clone(), ids, fan_out }
     }
 
     /// Fires every entry that is due; returns how many advanced. An entry that cannot be fired does not keep the others
@@ -100,6 +102,10 @@ impl FireCron {
             Ok(job) => job,
             Err(wrong) => return Ok(Err(wrong.message)),
         };
+        if let Some(parent) = &job.terms.works_for {
+            let joined = self.views.engagement_of_job(parent, job.terms.tenant.as_deref()).await?;
+            job.terms.max_jobs_per_tree = joined.map(|(_, agent)| self.fan_out.of(&agent).max_jobs_per_tree);
+        }
         cron::stamp(&mut job, entry, scheduled_at, now);
         Ok(match self.refusal(&job).await? {
             Some(wrong) => Err(wrong.message),

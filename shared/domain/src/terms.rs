@@ -27,9 +27,8 @@ pub struct Terms {
     pub parent_results: Option<Vec<String>>,
     /// The agent job that it works for: it joins that one's budget, one deeper (agent extension §2.3).
     pub works_for: Option<JobId>,
-    /// The most jobs that the tree which it joins may have; `None` is the default of all agents. The server sets it, so that
-    /// no document brings it along.
-    #[serde(skip)]
+    /// The most jobs that the tree of its parent may have, which the server sets; `None` is the default of all agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_jobs_per_tree: Option<u32>,
     /// The existing engagement that it continues with a further input, instead of beginning one.
     pub continues: Option<Continues>,

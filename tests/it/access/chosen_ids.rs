@@ -29,6 +29,28 @@ async fn of(server: &OjsServer, tenant: &str, method: Method, path: &str, body: 
     server.send(method, path, &[("X-OJS-Tenant", tenant)], body).await
 }
 
+/// A part of a list names the next one by the id that the client knows. The fleet continues after every job.
+async fn lists_continue_after_an_id_that_a_client_chose(server: &OjsServer) {
+    let [alpha, _] = both(server).await;
+    let mut second = job();
+    second["id"] = json!("0190aaaa-0000-7000-8000-00000000000b");
+    alpha.post("/ojs/v1/jobs", &second).await.expect(201);
+    let part = alpha.get("/ojs/v1/jobs?limit=1").await.expect(200).json();
+    assert_eq!(part["pagination"]["next_after"], second["id"], "{part}");
+    let path = format!("/ojs/v1/jobs?limit=1&after={}", second["id"].as_str().unwrap());
+    assert_eq!(alpha.get(&path).await.expect(200).json()["jobs"][0]["id"], ID);
+    assert_eq!(server.get(&path).await.expect(200).json()["jobs"][0]["id"], ID);
+    let (mut ids, mut after) = (Vec::new(), String::new());
+    while ids.len() < 4 {
+        let part = server.get(&format!("/ojs/v1/jobs?limit=1{after}")).await.expect(200).json();
+        ids.push(part["jobs"][0]["id"].clone());
+        let Some(next) = part["pagination"]["next_after"].as_str() else { break };
+        after = format!("&after={next}");
+    }
+    assert_eq!(ids, [second["id"].clone(), json!(ID), json!(ID)]);
+    server.get(&format!("/ojs/v1/jobs?limit=1&after={ID}")).await.expect(409);
+}
+
 /// Neither refuses the other, and each tenant reads and changes its own job.
 async fn two_tenants_have_jobs_with_the_same_id(server: &OjsServer) {
     let [alpha, beta] = both(server).await;
@@ -209,7 +231,8 @@ async fn agents_run_jobs_of_two_tenants_with_the_same_id(backend: Backend) {
     assert_eq!(server.fleet.models.calls().len(), 2);
     // The export of one tenant is an engagement of the other with the same id of its job.
     let document = beta.get(&format!("/engagements/{}/export", engagements[1])).await.expect(200).text;
-    let gamma = Client::of(&server, "gamma", "operator").await;
+    let gamma = json!({"name": "ops", "tenant": "gamma", "roles": ["operator"], "acts_for": ["*"]});
+    let gamma = Client::new(&server, &gamma).await;
     gamma.send_text(Method::POST, "/engagements/import", document.clone()).await.expect(201);
     gamma.send_text(Method::POST, "/engagements/import", document).await.expect(409);
     gamma.get(&path).await.expect(200);
@@ -236,6 +259,7 @@ async fn agents_run_jobs_of_two_tenants_with_the_same_id_on_postgres() {
 
 on_every_store!(
     two_tenants_have_jobs_with_the_same_id,
+    lists_continue_after_an_id_that_a_client_chose,
     an_id_of_the_server_is_taken_for_its_tenant_alone,
     an_id_of_two_tenants_is_ambiguous_without_a_tenant,
     a_worker_settles_the_job_of_the_tenant_that_it_holds,

@@ -117,6 +117,8 @@ async fn a_file_is_offered_under_a_safe_name() {
             let fleet = Fleet::builder().on(backend).workers(1).model(saves(file)).start().await;
             fleet.register(oas("maker", CAPABLE)).await;
             let started = ask(&fleet, "maker", None).await;
+            // They end with the request.
+            file_events(&fleet, "maker", started["request_id"].as_str().unwrap()).await;
             let files = listed(&fleet, started["run_id"].as_str().unwrap()).await;
             assert_eq!(files[0]["name"], name);
             let answer = get(&fleet, files[0]["url"].as_str().unwrap(), &[]).await;

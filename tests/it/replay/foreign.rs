@@ -20,6 +20,7 @@ on_stores!(
         an_import_lifts_no_review,
         every_way_to_run_a_foreign_import_is_refused,
         a_registered_agent_lets_its_imports_run,
+        an_agent_of_other_tenants_admits_no_import,
         an_ad_hoc_agent_of_an_import_passes_the_checks_of_a_push,
     ],
     sqlite_first: [
@@ -250,7 +251,7 @@ async fn every_way_to_run_a_foreign_import_is_refused(backend: Backend) {
         (&error["code"], &error["details"]["agent"]),
         (&json!("agent_not_registered"), &json!("till"))
     );
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("Register this agent")), "{error:#}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("registers this agent")), "{error:#}");
     assert_eq!(fleet.job(&id).await, before);
     assert_eq!((fleet.models.count(), fleet.tools.calls().len()), (0, 0));
     // It is read, exported, compared and replayed like any other.
@@ -303,6 +304,35 @@ async fn a_registered_agent_lets_its_imports_run(backend: Backend) {
     assert_eq!(retried(&fleet, &ids[3]).await, refused());
     fleet.end().await;
     from.end().await;
+}
+
+/// For another tenant the agent does not exist, and the refusal does not reveal it.
+async fn an_agent_of_other_tenants_admits_no_import(backend: Backend) {
+    let fleet = failing(backend).await;
+    fleet.register(TILL).await;
+    let document = failed(&fleet, &till()).await;
+    let kept = fleet.send(reqwest::Method::PUT, "/agents/till?tenants=acme", TILL).await;
+    assert!(kept.0.is_success(), "{kept:?}");
+    for (tenant, is_run) in [("acme", true), ("globex", false)] {
+        let (id, mut record) = forged(&document, |_| ());
+        record.job.terms.tenant = Some(tenant.to_owned());
+        record.job.envelope.meta.insert("user", json!({"id": "ben", "email": "boss@corp.example"}));
+        taken(&fleet, &record).await;
+        let shown = fleet.get(&format!("/ojs/v1/jobs/{id}")).await;
+        assert!(!shown.to_string().contains("boss@corp"), "the user is that of the engagement: {shown}");
+        let (status, body) = fleet.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await;
+        assert_eq!(status.as_u16(), if is_run { 200 } else { 409 }, "{tenant}: {body}");
+        if is_run {
+            fleet.wait_for(&id, &[JobState::Discarded]).await;
+        } else {
+            assert!(body.to_string().contains("is not registered here"), "{body}");
+        }
+        let fork = json!({"at_turn": 1, "live_tools": true});
+        let path = format!("/engagements/{}/fork", record.engagement_id());
+        let (status, body) = fleet.post(&path, &fork).await;
+        assert_eq!(status.as_u16(), if is_run { 201 } else { 409 }, "{tenant}: {body}");
+    }
+    fleet.end_unchecked().await;
 }
 
 async fn an_ad_hoc_agent_of_an_import_passes_the_checks_of_a_push(backend: Backend) {

@@ -3,10 +3,13 @@
 use super::pause::AgentControlStatus;
 use super::request_fields::{refused, short, target};
 use crate::api::Shared;
+use crate::principals::work;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::Deserialize;
+use turnstone_domain::JobId;
+use turnstone_domain::principal::WorkKind;
 use turnstone_ojs::request;
 use utoipa::ToSchema;
 
@@ -33,6 +36,7 @@ pub(crate) async fn resume(
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let Resume { approved, comment } = request::read_if_any(&body)?;
+    work::check_job(&app, &JobId::from(id.as_str()), &tenant, WorkKind::Unchanged).await?;
     match app.api.store.control.resume(target(&app, &id, tenant).await?, approved, comment).await? {
         Ok(state) => {
             Ok(reply::ok(&AgentControlStatus { state: "running", job_id: id, job_state: state.as_str() }))

@@ -2,12 +2,14 @@
 
 use super::request_fields::{name, refused, short, target};
 use crate::api::Shared;
+use crate::principals::work;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use crate::reviews::check_submitter;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::principal::Role;
+use turnstone_domain::principal::WorkKind;
 use turnstone_domain::{CallId, JobId};
 use turnstone_ojs::{OjsError, request};
 use turnstone_store::ToolRetry;
@@ -73,6 +75,7 @@ pub(crate) async fn tool_retry(
             check_submitter(&app, &job.id, &tenant.principal).await?;
         }
     }
+    work::check_job(&app, &JobId::from(id.as_str()), &tenant, WorkKind::Unchanged).await?;
     match app.api.store.control.retry_tool(target(&app, &id, tenant).await?, retry).await? {
         Ok(retried) => Ok(reply::ok(&Reply {
             retried: true,

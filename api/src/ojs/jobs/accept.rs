@@ -97,15 +97,16 @@ pub(super) async fn accept_knowing(
     };
     let is_named = request.agent_name().is_some();
     let mut job = request.into_new_job(registered, app.api.ids.as_ref())?;
-    if let Some(new) = &job.engagement {
-        job.terms.max_jobs_per_tree = Some(app.api.options.fan_out.of(&new.agent).max_jobs_per_tree);
-    }
     if app.api.options.require_agent && job.engagement.is_some() && !is_named {
         return Err(submitter::unnamed().into());
     }
-    if let Some(parent) = &job.terms.works_for {
-        // It would spend the budget of the parent, and work for the parent's user.
-        work::check_job(app, parent, tenant, WorkKind::Chosen).await?;
+    if let Some(parent) = &job.terms.works_for
+        && let Some((engagement, agent)) =
+            app.api.store.views.engagement_of_job(parent, job.terms.tenant.as_deref()).await?
+    {
+        // It spends the budget of the parent, works for the parent's user, and joins the parent's tree.
+        work::check_user(&tenant.principal, WorkKind::Chosen, &engagement.user)?;
+        job.terms.max_jobs_per_tree = Some(app.api.options.fan_out.of(&agent).max_jobs_per_tree);
     }
     // Checks of the whole job are here, one per line: they may refuse it, and change nothing.
     rules::check(&job)?;

@@ -116,7 +116,13 @@ pub(crate) async fn check_template(app: &App, entry: &RawObject, tenant: &Tenant
         return Err(unnamed().into());
     }
     match agent_fields::works_for(fields) {
-        Some(parent) => work::check_job(app, &parent, tenant, WorkKind::Chosen).await,
+        Some(parent) => {
+            let scope = tenant.name().filter(|name| !name.is_empty());
+            let parent = app.api.store.views.engagement_of_job(&parent, scope).await?;
+            parent.map_or(Ok(()), |(engagement, _)| {
+                work::check_user(&tenant.principal, WorkKind::Chosen, &engagement.user)
+            })
+        }
         None => Ok(()),
     }
 }

@@ -17,8 +17,9 @@ pub(super) const MOST: usize = 10_000;
 /// The most refusals that are listed.
 const LISTED: usize = 100;
 
-/// The action's jobs and conditions.
+/// The action's jobs and conditions. An unknown member is refused: a misspelt condition would act on every job.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(example = json!({"filter": {"queue": "mail", "type": "email.send"}, "confirm": true}))]
 pub(crate) struct BulkRequest {
     /// The jobs; without members, every job that the action applies to.

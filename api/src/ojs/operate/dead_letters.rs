@@ -1,8 +1,8 @@
 //! `GET /ojs/v1/dead-letter` (OJS dead letter §4.1) and `GET /ojs/v1/admin/dead-letter`: jobs that failed for good and are
 //! kept for a decision, newest first.
 
-use crate::api::Shared;
-use crate::parts::{CursorPosition, PagePosition, bodies};
+use crate::api::{App, Shared};
+use crate::parts::{CursorPosition, PagePosition, bodies, placed};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
@@ -45,7 +45,8 @@ struct DeadLetterPage {
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let slice = params.slice(100)?;
-    let (jobs, total) = app.api.store.operate.dead_letters(&filter(tenant, &params)?, slice).await?;
+    let (jobs, total) =
+        app.api.store.operate.dead_letters(&filter(&app, tenant, &params).await?, slice).await?;
     Ok(reply::ok(&DeadLetters { jobs: bodies(&jobs), pagination: CursorPosition::of(slice, total) }))
 }
 
@@ -68,13 +69,14 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
 )]
 pub(crate) async fn list_for_admins(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let (page, slice) = params.page()?;
-    let (jobs, total) = app.api.store.operate.dead_letters(&filter(tenant, &params)?, slice).await?;
+    let (jobs, total) =
+        app.api.store.operate.dead_letters(&filter(&app, tenant, &params).await?, slice).await?;
     let pagination = PagePosition { total, page, per_page: slice.limit };
     Ok(reply::ok(&DeadLetterPage { items: bodies(&jobs), pagination }))
 }
 
-fn filter(tenant: Tenant, params: &Params) -> Result<JobFilter, Failure> {
-    Ok(JobFilter {
+async fn filter(app: &App, tenant: Tenant, params: &Params) -> Result<JobFilter, Failure> {
+    let filter = JobFilter {
         queue: params.text("queue").map(str::to_owned),
         job_type: params.text("type").map(str::to_owned),
         tenant: tenant.into_name(),
@@ -83,5 +85,6 @@ fn filter(tenant: Tenant, params: &Params) -> Result<JobFilter, Failure> {
         after: params.after().map(JobId::from),
         tag: params.text("tag").map(str::to_owned),
         ..JobFilter::default()
-    })
+    };
+    placed(app, filter).await
 }

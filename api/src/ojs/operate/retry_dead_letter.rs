@@ -3,9 +3,11 @@
 
 use crate::api::Shared;
 use crate::audit::Operator;
+use crate::principals::work;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
+use turnstone_domain::principal::WorkKind;
 use turnstone_ojs::{JobReply, OjsError, RetryRequest, overrides};
 use turnstone_store::ActionOutcome;
 
@@ -27,6 +29,7 @@ pub(crate) async fn retry(
     let now = app.api.clock.now();
     let anew = overrides(&body, now)?;
     let job_id = tenant.job(&app, &id).await?;
+    work::check_job(&app, &job_id, &tenant, WorkKind::Unchanged).await?;
     let missing = || OjsError::not_found("dead letter", &id);
     match app.api.store.operate.retry(&job_id, tenant.name(), true, anew, now).await? {
         ActionOutcome::Done { previous } => {

@@ -7,6 +7,7 @@ use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant, unknown_place};
 use axum::extract::State;
 use serde::Serialize;
+use turnstone_domain::ids::shown;
 use turnstone_domain::workflow::WorkflowState;
 use turnstone_store::{Page, WorkflowFilter};
 use utoipa::ToSchema;
@@ -33,12 +34,13 @@ pub(super) struct WorkflowList {
 )]
 pub(super) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let words = WorkflowState::ALL.map(WorkflowState::as_str).join(", ");
-    let after = params.after().map(str::to_owned);
-    if let Some(after) = &after
-        && app.api.store.workflows.workflow(after, tenant.name()).await?.is_none()
-    {
-        return Err(unknown_place("workflow"));
-    }
+    let after = match params.after() {
+        Some(after) => {
+            let found = app.api.store.workflows.workflow(after, tenant.name()).await?;
+            Some(found.ok_or_else(|| unknown_place("workflow"))?.0.id)
+        }
+        None => None,
+    };
     let filter = WorkflowFilter {
         tenant: tenant.into_name(),
         state: params.word("state", WorkflowState::parse, &words)?,
@@ -50,7 +52,9 @@ pub(super) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
     let (mut found, total) = app.api.store.workflows.workflows(&filter, one_more).await?;
     let has_more = found.len() > limit as usize;
     found.truncate(limit as usize);
-    let next_after = found.last().filter(|_| has_more).map(|last| last.id.clone());
+    // In a list of all tenants, only the unique form names one place.
+    let place = |id: &str| if filter.tenant.is_some() { shown(id).to_owned() } else { id.to_owned() };
+    let next_after = found.last().filter(|_| has_more).map(|last| place(&last.id));
     let workflows = found.iter().map(WorkflowBody::of).collect();
     let pagination = ContinuedPosition { total, limit, offset, has_more, next_after };
     Ok(reply::ok(&WorkflowList { workflows, pagination }))

@@ -41,7 +41,7 @@ fn sandbox(config: &Config) -> Vec<Finding> {
     };
     if config.tool_policy.sandbox == Sandbox::Off {
         return vec![Finding::good(
-            "programs of MCP servers start without limits, as [tool_policy] sandbox says",
+            "[tool_policy] sandbox = \"off\": programs of MCP servers start without limits",
         )];
     }
     let missing = programs::shortfalls(config, &programs);

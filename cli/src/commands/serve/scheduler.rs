@@ -54,7 +54,7 @@ pub fn part(
     let sender = WebhookSender::new(store, Arc::clone(&clock), Arc::clone(&ids), &telling)
         .map_err(anyhow::Error::msg)?;
     let scheduler = Scheduler::new(Arc::clone(&store.upkeep), store.doorbell.clone(), clock, options);
-    let scheduler = scheduler.with_crons(store, ids).with_webhooks(sender);
+    let scheduler = scheduler.with_crons(store, ids, config.agents.fan_out()).with_webhooks(sender);
     Ok(ServicePart::start("scheduler", |stop| async {
         scheduler.run(stop).await;
         Ok(())

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Admission {
-    /// A registered agent was equal when it was tried again. The next attempt compares it again.
+    /// A registered agent was equal when work was made of it. It is compared again before further work is made.
     Registered,
-    /// It passed the checks of a push, or a fork or a further input was made of an admitted one.
+    /// It passed the checks of a push by the importer, or a fork gave an admitted one another prompt.
     Checked,
     /// A key that this server knows signed its document.
     Signed,

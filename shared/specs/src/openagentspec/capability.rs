@@ -136,7 +136,8 @@ fn resolve(root: &Node, entry: &Entry, names: Option<&Names<'_>>, problems: &mut
         (Reference::Remote { .. }, _) => {}
         (Reference::Bare(_), Some(names)) if names.may_have_tool(name) => {}
         (_, _) if own => {
-            let message = format!("`{key}` may ask itself; only the delegation depth ends that");
+            let message =
+                format!("`{key}` may ask itself; only the delegation depth and `max_jobs_per_tree` end that");
             problems.warning(entry.at, "OAS-A18", message);
         }
         (_, None) => {}
@@ -210,8 +211,9 @@ fn check_reviewer(
         _ => None,
     };
     if own.is_some() && own == agent {
-        let message =
-            format!("`{what}.require_review`: the agent reviews itself; only the delegation depth ends that");
+        let message = format!(
+            "`{what}.require_review`: the agent reviews itself; only the delegation depth and `max_jobs_per_tree` end that"
+        );
         problems.warning(node.at, "OAS-A18", message);
     }
     let mut refuse = |why: String| {

@@ -117,7 +117,8 @@ fn checked(node: &Node, own: &str, names: Option<&Names<'_>>, problems: &mut Pro
 /// Warns about an agent that delegates to itself: only the depth bounds it, and its author rarely intends it
 /// (OAS-A18).
 fn warn_of_circle(node: &Node, agent: &str, problems: &mut Problems) {
-    let message = format!("`{agent}` may ask itself; only the delegation depth ends that");
+    let message =
+        format!("`{agent}` may ask itself; only the delegation depth and `max_jobs_per_tree` end that");
     problems.warning(node.at, "OAS-A18", message);
 }
 

@@ -6,8 +6,9 @@ use super::views::{Views, all};
 use crate::StoreError;
 use crate::sql::{self, Text};
 use async_recursion::async_recursion as boxed;
+use turnstone_domain::engagement::Engagement;
 use turnstone_domain::ids::{IdPrefix, shown};
-use turnstone_domain::{EngagementId, Job, JobId};
+use turnstone_domain::{AgentDefinition, EngagementId, Job, JobId};
 
 impl Views {
     /// One job, with its result, errors and agent side.
@@ -28,6 +29,21 @@ impl Views {
             Some(_) => self.whole("read a job", &sql::SELECT_JOB_BY_ID, &values).await,
             None => self.whole("read a job", &sql::SELECT_JOBS_OF_ANY_TENANT, &values[..1]).await,
         }
+    }
+
+    /// Returns the engagement of a job of this tenant, with its agent; `None` for a plain or unknown job.
+    ///
+    /// # Errors
+    /// As [`Views::job_of`].
+    #[boxed]
+    pub async fn engagement_of_job(
+        &self,
+        job: &JobId,
+        tenant: Option<&str>,
+    ) -> Result<Option<(Engagement, AgentDefinition)>, StoreError> {
+        let Some(side) = self.job_of(job, tenant).await?.and_then(|job| job.agent) else { return Ok(None) };
+        let found = self.engagement(&side.engagement_id).await?;
+        Ok(found.map(|(engagement, agent, _)| (engagement, agent)))
     }
 
     async fn whole(

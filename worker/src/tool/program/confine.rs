@@ -35,7 +35,9 @@ pub(super) fn confine(order: &Order, program: &OsStr, arguments: &[OsString]) ->
     let closed = close(limits, &readable, &folders::writable(order));
     let closed = closed.map_err(|error| format!("its files cannot be closed: {error}"))?;
     match closed {
-        RulesetStatus::NotEnforced if order.required => Err("the kernel closes no files to it".to_owned()),
+        RulesetStatus::NotEnforced | RulesetStatus::PartiallyEnforced if order.required => {
+            Err("the kernel does not close everything that has to be closed to it".to_owned())
+        }
         _ => Ok(()),
     }
 }

@@ -73,16 +73,19 @@ const SYSTEM: [&str; 58] = [
 pub(super) const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Folders that hold more than the files of a program, so that a program within them opens itself alone.
-const SHARED: [&str; 13] = [
-    "/", "/tmp", "/var", "/var/tmp", "/home", "/root", "/etc", "/run", "/proc", "/sys", "/dev", "/dev/shm",
-    "/mnt",
+const SHARED: [&str; 19] = [
+    "/", "/tmp", "/var", "/var/tmp", "/var/lib", "/var/opt", "/home", "/root", "/etc", "/opt", "/srv",
+    "/run", "/proc", "/sys", "/dev", "/dev/shm", "/mnt", "/media", "/data",
 ];
+
+/// The entries of a folder above `bin` that show that it belongs to one program or one language.
+const INSTALLED: [&str; 4] = ["pyvenv.cfg", "lib", "libexec", "node_modules"];
 
 /// Returns what a program may read and execute: the system's files, its own, the files and folders that its arguments name,
 /// and those of the order.
 pub(super) fn readable(order: &Order, program: &Path, arguments: &[OsString]) -> Vec<PathBuf> {
-    let mut open: BTreeSet<PathBuf> = installed(program).into();
-    open.extend(named(arguments));
+    let mut open: BTreeSet<PathBuf> = installed(program, &order.shared);
+    open.extend(named(arguments, &order.shared));
     open.extend(order.limits.read.iter().cloned());
     let open = open.iter().flat_map(|path| without(path, &order.hidden));
     SYSTEM.iter().map(PathBuf::from).chain(open).collect()
@@ -99,22 +102,30 @@ pub(super) fn found(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
     if program.as_encoded_bytes().contains(&b'/') {
         return Some(program.into()).filter(|file: &PathBuf| file.exists());
     }
-    std::env::split_paths(path?).map(|folder| folder.join(program)).find(|file| file.is_file())
+    std::env::split_paths(path?).map(|folder| folder.join(program)).find(|file| is_executable(file))
 }
 
-/// Returns the files of a program: its folder and, for a folder `bin` or `shims`, the one above. Links are followed, and count
-/// as well.
-fn installed(program: &Path) -> BTreeSet<PathBuf> {
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// Returns the files of a program: its folder and, for a folder `shims`, or `bin` of one program or language, the one above.
+/// Links are followed, and count as well.
+fn installed(program: &Path, shared: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::from([program.to_owned()]);
     files.extend(program.canonicalize());
     let mut open = files.clone();
     for file in &files {
-        let folder = file.parent().filter(|folder| !is_shared(folder));
+        let folder = file.parent().filter(|folder| !is_shared(folder, shared));
         open.extend(folder.map(Path::to_owned));
-        let above = folder
-            .filter(|folder| folder.ends_with("bin") || folder.ends_with("shims"))
-            .and_then(Path::parent);
-        open.extend(above.filter(|above| !is_shared(above)).map(Path::to_owned));
+        let above = folder.and_then(Path::parent).filter(|above| !is_shared(above, shared));
+        let is_its = |above: &&Path| match folder.and_then(Path::file_name) {
+            Some(name) if name == "bin" => INSTALLED.iter().any(|entry| above.join(entry).exists()),
+            Some(name) => name == "shims",
+            None => false,
+        };
+        open.extend(above.filter(is_its).map(Path::to_owned));
         open.extend(modules(file));
     }
     open
@@ -128,20 +139,21 @@ fn modules(file: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Returns the files and folders that arguments name, with the folder and the packages of the first such file: the script of
 /// an interpreter.
-fn named(arguments: &[OsString]) -> Vec<PathBuf> {
+fn named(arguments: &[OsString], shared: &[PathBuf]) -> Vec<PathBuf> {
     let absolute = arguments.iter().filter_map(|argument| std::path::absolute(argument).ok());
     let mut open: Vec<PathBuf> = absolute.filter(|path| path.exists()).collect();
     if let Some(script) = open.iter().find(|path| path.is_file()).cloned() {
         open.extend(modules(&script));
-        open.extend(script.parent().filter(|folder| !is_shared(folder)).map(Path::to_owned));
+        open.extend(script.parent().filter(|folder| !is_shared(folder, shared)).map(Path::to_owned));
     }
     open
 }
 
-fn is_shared(folder: &Path) -> bool {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let in_home = home.is_some_and(|home| home.starts_with(folder) || folder == home.join(".local"));
-    in_home || SHARED.iter().any(|shared| folder == Path::new(shared)) || folder == std::env::temp_dir()
+/// Returns true if a folder holds files of others, too: one of the system, or one around or of the worker's own `shared`
+/// folders.
+fn is_shared(folder: &Path, shared: &[PathBuf]) -> bool {
+    SHARED.iter().any(|other| folder == Path::new(other))
+        || shared.iter().any(|own| own.starts_with(folder) || folder == own.join(".local"))
 }
 
 /// Returns a path, or what is in it without what is hidden.
@@ -184,22 +196,33 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let venv = folder.path().join("venv");
         std::fs::create_dir_all(venv.join("bin")).unwrap();
+        std::fs::create_dir_all(venv.join("lib")).unwrap();
         let python = venv.join("bin/python");
         std::fs::write(&python, "").unwrap();
-        let open = installed(&python);
+        let open = installed(&python, &[]);
         assert!(open.contains(&venv) && !open.contains(folder.path()), "{open:?}");
+        // A program in the home folder of the worker does not open it, nor what else lies beside `bin`.
+        let home = folder.path().join("home");
+        for place in ["bin", ".tools/bin"] {
+            std::fs::create_dir_all(home.join(place)).unwrap();
+            let tool = home.join(place).join("tool");
+            std::fs::write(&tool, "").unwrap();
+            let open = installed(&tool, std::slice::from_ref(&home));
+            assert!(open.contains(&home.join(place)), "{open:?}");
+            assert!(!open.contains(&home) && !open.contains(&home.join(".tools")), "{open:?}");
+        }
         let script = folder.path().join("server.py");
         std::fs::write(&script, "").unwrap();
-        let open = named(&["--quick".into(), script.clone().into(), venv.clone().into()]);
+        let open = named(&["--quick".into(), script.clone().into(), venv.clone().into()], &[]);
         assert!(open.contains(&script) && open.contains(&folder.path().to_owned()) && open.contains(&venv));
         let package = folder.path().join("app/node_modules/x/dist");
         std::fs::create_dir_all(&package).unwrap();
         std::fs::write(package.join("index.js"), "").unwrap();
-        let open = named(&[package.join("index.js").into()]);
+        let open = named(&[package.join("index.js").into()], &[]);
         assert!(open.contains(&folder.path().join("app/node_modules")), "{open:?}");
         assert!(!open.contains(&folder.path().join("app")), "{open:?}");
         for shared in ["/", "/tmp", "/etc", "/home"] {
-            assert!(is_shared(Path::new(shared)), "{shared}");
+            assert!(is_shared(Path::new(shared), &[]), "{shared}");
         }
     }
 }

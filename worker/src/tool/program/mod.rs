@@ -53,6 +53,8 @@ struct Order {
     scratch: Option<PathBuf>,
     /// The files and folders that stay closed, also within an open folder.
     hidden: Vec<PathBuf>,
+    /// The home of the worker and its folder for temporary files, which no program in them opens as a whole.
+    shared: Vec<PathBuf>,
 }
 
 impl Programs {
@@ -72,7 +74,7 @@ impl Programs {
     #[must_use]
     pub fn hiding(mut self, files: &[PathBuf]) -> Self {
         if let Some(launcher) = &mut self.launcher {
-            let real = |file: &PathBuf| file.canonicalize().ok();
+            let real = |file: &PathBuf| file.canonicalize().or_else(|_| std::path::absolute(file)).ok();
             Arc::make_mut(launcher).hidden = files.iter().filter_map(real).collect();
         }
         self
@@ -129,6 +131,11 @@ impl Programs {
             limits,
             scratch: scratch.as_ref().map(|folder| folder.path().to_owned()),
             hidden: launcher.hidden.clone(),
+            shared: std::env::var_os("HOME")
+                .map(PathBuf::from)
+                .into_iter()
+                .chain([std::env::temp_dir()])
+                .collect(),
         };
         let order = serde_json::to_string(&order).map_err(|error| error.to_string())?;
         let [first, rest @ ..] = launcher.command.as_slice() else {

@@ -4,40 +4,51 @@
 //! whose definition it did not admit.
 
 use super::super::rows::{DefinitionRow, get, json};
-use super::super::session::{Args, Session};
+use super::super::session::{Args, Row, Session};
 use super::super::statement::{Writes, as_json, read};
 use super::prune;
+use crate::views::serves;
 use crate::{StoreError, sql};
 use std::collections::BTreeSet;
 use turnstone_domain::agent::Admission;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{AgentDefinition, JobError, digest};
 
-/// Returns the definition of a new job that is made of this one. One that was not imported stays as it is.
+/// Returns the definition of a new job of this tenant that is made of this one. One that was not imported stays as it is.
 ///
 /// # Errors
-/// [`StoreError::NotRegistered`] when it was imported, and neither its document nor a registered agent admits it.
+/// [`StoreError::NotRegistered`] when it was imported, and neither its document nor an agent that is registered for the
+/// tenant admits it.
 pub(super) async fn admit(
     session: &mut Session,
     mut agent: AgentDefinition,
+    tenant: Option<&str>,
 ) -> Result<AgentDefinition, StoreError> {
     if must_be_registered(&agent) {
-        check_registered(session, &mut agent).await?;
-        agent.admitted = Some(Admission::Checked);
+        check_registered(session, &mut agent, tenant).await?;
+        agent.admitted = Some(Admission::Registered);
+    } else if agent.imported {
+        check_tenants(session, &agent, tenant).await?;
     }
     Ok(agent)
 }
 
-/// Admits the definition of an engagement whose job is to be tried again.
+/// Admits the definition of an engagement whose job, of this tenant, is to be tried again.
 ///
 /// # Errors
 /// As [`admit`].
 pub(super) async fn admit_again(
     session: &mut Session,
     (engagement_seq, digest): (i64, &str),
+    tenant: Option<&str>,
 ) -> Result<(), StoreError> {
-    let Some(mut agent) = by_digest(session, digest).await?.filter(must_be_registered) else { return Ok(()) };
-    check_registered(session, &mut agent).await?;
+    let Some(mut agent) = by_digest(session, digest).await?.filter(|agent| agent.imported) else {
+        return Ok(());
+    };
+    if !must_be_registered(&agent) {
+        return check_tenants(session, &agent, tenant).await;
+    }
+    check_registered(session, &mut agent, tenant).await?;
     agent.admitted = Some(Admission::Registered);
     let definition = as_json(&agent)?;
     let admitted = digest::of_text(&definition);
@@ -72,19 +83,45 @@ pub(super) fn refusal(agent: &str) -> JobError {
     JobError { retryable: false, ..JobError::new(FailureKind::Policy, message) }
 }
 
+/// Checks that a registered agent of this name, if there is one, serves the tenant.
+async fn check_tenants(
+    session: &mut Session,
+    agent: &AgentDefinition,
+    tenant: Option<&str>,
+) -> Result<(), StoreError> {
+    let (action, text) = ("read an agent", &sql::SELECT_AGENTS);
+    let tenants = |row: &Row| get::<Option<Vec<String>>>(row, "tenants");
+    match read(session, action, text, &[agent.name.as_str().into()], tenants).await?.pop() {
+        Some(tenants) if !serves(tenants.as_deref(), tenant) => {
+            Err(StoreError::NotRegistered { agent: agent.name.clone(), is_other: false })
+        }
+        _ => Ok(()),
+    }
+}
+
 fn must_be_registered(agent: &AgentDefinition) -> bool {
     agent.imported && matches!(agent.admitted, None | Some(Admission::Registered))
 }
 
-/// Checks that the agent is registered with this definition now, or was before and has not been removed since. One that is
-/// registered now gives it the secrets that its document refers to.
-async fn check_registered(session: &mut Session, agent: &mut AgentDefinition) -> Result<(), StoreError> {
+/// Checks that the agent serves the tenant and is registered with this definition now, or was before and has not been
+/// removed since. One that is registered now gives it the secrets that its document refers to.
+async fn check_registered(
+    session: &mut Session,
+    agent: &mut AgentDefinition,
+    tenant: Option<&str>,
+) -> Result<(), StoreError> {
     let name = agent.name.clone();
     let (action, text) = ("read an agent", &sql::SELECT_AGENTS);
     let values = [name.as_str().into()];
-    let registered: Option<AgentDefinition> =
-        read(session, action, text, &values, |row| json(row, "definition")).await?.pop();
-    if let Some(registered) = registered.as_ref().filter(|registered| agent.is_narrowed_from(registered)) {
+    let found = read(session, action, text, &values, |row| {
+        Ok((get::<Option<Vec<String>>>(row, "tenants")?, json::<AgentDefinition>(row, "definition")?))
+    });
+    // For the other tenants the agent does not exist.
+    let registered = found.await?.pop().filter(|(tenants, _)| serves(tenants.as_deref(), tenant));
+    let Some((_, registered)) = registered else {
+        return Err(StoreError::NotRegistered { agent: name, is_other: false });
+    };
+    if agent.is_narrowed_from(&registered) {
         if let (Some(own), Some(known)) = (agent.flow.take(), &registered.flow) {
             agent.flow = Some(own.with_values(known.values().clone()));
         }
@@ -98,7 +135,7 @@ async fn check_registered(session: &mut Session, agent: &mut AgentDefinition) ->
     let values = [name.as_str().into(), digest.as_str().into()];
     let earlier = read(session, action, text, &values, |row| get::<String>(row, "digest")).await?;
     if earlier.is_empty() {
-        return Err(StoreError::NotRegistered { agent: name, is_other: registered.is_some() });
+        return Err(StoreError::NotRegistered { agent: name, is_other: true });
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::past::{self, Turns, Twin};
 use crate::{ForkRefusal, NewFork};
 use crate::{Ring, StoreError, sql};
 use std::collections::BTreeMap;
-use turnstone_domain::agent::StateMode;
+use turnstone_domain::agent::{Admission, StateMode};
 use turnstone_domain::checkpoint::InferBody;
 use turnstone_domain::event::{EventBody, Forked};
 use turnstone_domain::fork::{said_before, state_at};
@@ -52,6 +52,10 @@ pub(in super::super) async fn apply(
     let mut job = twin.job(session, unit).await?;
     if let Some(engagement) = &mut job.engagement {
         fork.changes.apply(&mut engagement.agent);
+        if fork.changes.prompt.is_some() && engagement.agent.admitted == Some(Admission::Registered) {
+            // No registered agent has this prompt, which is one of the forking principal.
+            engagement.agent.admitted = Some(Admission::Checked);
+        }
     }
     let (seq, sums) = twin.share(session, unit, &job, fork.point.turn).await?;
     let mut writes = Writes::default();

@@ -53,7 +53,7 @@ pub(in super::super) async fn apply(
     let values = [seq.into(), at.0.into()];
     session.execute("note an import", &sql::UPDATE_IMPORTED_ENGAGEMENT, Args::Values(&values)).await?;
     make_room(session, unit, seq, record.end.tokens_used).await?;
-    end(unit, seq, record)?;
+    end(unit, seq, record, admitted)?;
     reviews(unit, seq, record)?;
     for artifact in &record.artifacts {
         let made = [(artifact.turn, artifact.file.clone())];
@@ -175,7 +175,12 @@ async fn make_room(session: &mut Session, unit: &mut Unit, seq: i64, used: i64) 
 }
 
 /// Ends the job as it ended.
-fn end(unit: &mut Unit, seq: i64, record: &EngagementRecord) -> Result<(), StoreError> {
+fn end(
+    unit: &mut Unit,
+    seq: i64,
+    record: &EngagementRecord,
+    admitted: Option<Admission>,
+) -> Result<(), StoreError> {
     let end = &record.end;
     unit.move_budget(seq, end.tokens_used, 0);
     let job = unit.change_job(seq)?;
@@ -184,7 +189,12 @@ fn end(unit: &mut Unit, seq: i64, record: &EngagementRecord) -> Result<(), Store
     job.failures = end.failures;
     job.started_at = end.started_at;
     job.ended_at = end.ended_at.or(Some(record.job.created_at));
-    job.position = Some(end.position.clone());
+    let mut position = end.position.clone();
+    if admitted != Some(Admission::Signed) {
+        // It names another agent, which nothing admits.
+        position.handoff_agent = None;
+    }
+    job.position = Some(position);
     job.tokens_used = end.tokens_used;
     job.moved = true;
     if let Some(result) = &end.result {

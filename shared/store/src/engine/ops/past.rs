@@ -70,8 +70,12 @@ impl Twin<'_> {
         let engagement = match unit.engagement_of(self.like) {
             Some(row) => {
                 let agent = admission::by_digest(session, &row.digest).await?;
-                let agent =
-                    admission::admit(session, agent.ok_or_else(|| missing("engagement_seq"))?).await?;
+                let agent = admission::admit(
+                    session,
+                    agent.ok_or_else(|| missing("engagement_seq"))?,
+                    job.tenant.as_deref(),
+                )
+                .await?;
                 let user = row.engagement.user.clone();
                 Some(NewEngagement { id: self.engagement.clone(), agent, user, depth: 0 })
             }

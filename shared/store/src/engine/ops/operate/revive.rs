@@ -90,11 +90,11 @@ pub(super) async fn again(
     (overrides, revived): (&Overrides, &mut Revived),
     at: Timestamp,
 ) -> Result<Again, StoreError> {
-    let state = unit.job(seq).map(|job| job.state);
-    if matches!(state, Some(JobState::Discarded | JobState::Retryable))
+    if let Some(job) = unit.job(seq)
+        && matches!(job.state, JobState::Discarded | JobState::Retryable)
         && let Some(row) = unit.engagement_of(seq)
     {
-        admission::admit_again(session, (row.seq, &row.digest)).await?;
+        admission::admit_again(session, (row.seq, &row.digest), job.tenant.as_deref()).await?;
     }
     let job = unit.change_job(seq)?;
     match job.state {

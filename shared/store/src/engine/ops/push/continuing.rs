@@ -65,9 +65,13 @@ impl Open {
     }
 
     /// Returns the error when the engagement was imported, and nothing admits its agent.
-    async fn not_admitted(&self, session: &mut Session) -> Result<Option<StoreError>, StoreError> {
+    async fn not_admitted(
+        &self,
+        session: &mut Session,
+        tenant: Option<&str>,
+    ) -> Result<Option<StoreError>, StoreError> {
         let Some(agent) = admission::by_digest(session, &self.digest).await? else { return Ok(None) };
-        match admission::admit(session, agent).await {
+        match admission::admit(session, agent, tenant).await {
             Err(refused @ StoreError::NotRegistered { .. }) => Ok(Some(refused)),
             admitted => admitted.map(|_| None),
         }
@@ -123,7 +127,9 @@ impl Continued {
             let why = open.map_or(Some(NotContinued::Unknown), |open| open.refusal(job, &ends));
             let refused = match (why, open) {
                 (Some(why), _) => Some(StoreError::NotContinued { engagement, why }),
-                (None, Some(open)) if is_imported(job) => open.not_admitted(session).await?,
+                (None, Some(open)) if is_imported(job) => {
+                    open.not_admitted(session, job.terms.tenant.as_deref()).await?
+                }
                 (None, _) => None,
             };
             continued.refused.extend(refused.map(|refused| (job.id.clone(), refused)));
