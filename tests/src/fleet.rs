@@ -35,7 +35,7 @@ use turnstone_domain::{Clock, JobState};
 use turnstone_ojs::attest::PublicKey;
 use turnstone_scheduler::{Scheduler, SchedulerOptions, WebhookSender, WebhookSenderOptions};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, Store};
-use turnstone_worker::tool::ToolPolicy;
+use turnstone_worker::tool::{ToolPolicy, Toolbox};
 use turnstone_worker::{Deps, OwnAddresses, Worker};
 
 /// The longest time that a receiver of webhooks may take to answer. It is real time, also in a fleet with a manual clock.
@@ -242,10 +242,7 @@ impl FleetBuilder {
         let address = listener.local_addr().expect("an address");
         let own = OwnAddresses::new(vec![address], &[]).expect("an address");
         let toolbox = worker::toolbox(&tools.url, Arc::clone(&time));
-        let reach = self
-            .tool_policy
-            .clone()
-            .map(|policy| toolbox.clone().with_policy(policy, &time).expect("a policy that works").reach());
+        let reach = self.tool_policy.clone().map(|policy| reach(policy, &toolbox, &time));
         let api = Api {
             store: store.clone(),
             clock: Arc::clone(&time),
@@ -292,11 +289,7 @@ impl FleetBuilder {
             tools,
             shutdown,
             ended: false,
-            http: crate::http::client_builder()
-                .timeout(wait::PATIENCE)
-                .pool_idle_timeout(IDLE)
-                .build()
-                .expect("a client"),
+            http: patient_client(),
             workers: Vec::new(),
             _serving: AbortOnDropHandle::new(serving),
             _database: database,
@@ -306,6 +299,16 @@ impl FleetBuilder {
         }
         fleet
     }
+}
+
+/// Returns what documents may reach by a tool policy.
+fn reach(policy: ToolPolicy, toolbox: &Toolbox, time: &Arc<dyn Clock>) -> turnstone_specs::Reach {
+    toolbox.clone().with_policy(policy, time).expect("a policy that works").reach()
+}
+
+fn patient_client() -> Client {
+    let client = crate::http::client_builder().timeout(wait::PATIENCE).pool_idle_timeout(IDLE);
+    client.build().expect("a client")
 }
 
 /// A fleet. Call [`Fleet::end`] at the end of a test: it drains the workers and asserts that no lease is held

@@ -75,9 +75,9 @@ mod tests {
         let copy = paper.clone();
         let lines = tracing_subscriber::fmt().with_writer(move || copy.clone()).with_ansi(false);
         tracing::subscriber::with_default(lines.event_format(TextLine).finish(), || {
-            let span = tracing::info_span!("outer", job = "in-the-span");
-            let _inside = span.enter();
-            tracing::warn!(job = "j1", "two\nlines");
+            tracing::info_span!("outer", job = "in-the-span").in_scope(|| {
+                tracing::warn!(job = "j1", "two\nlines");
+            });
             tracing::warn!(name = %"x\u{1b}[2J\u{9b}8my\u{202e}z\u{2028}.", "named");
             tracing::error!(error = "x".repeat(500), "it failed");
         });

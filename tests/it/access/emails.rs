@@ -59,6 +59,7 @@ fn requests(user: &Value) -> Vec<(&'static str, Value)> {
 }
 
 /// The address is refused by the name of its member, and not dropped.
+#[expect(clippy::cognitive_complexity, reason = "one story in order")]
 async fn a_principal_states_no_email_of_its_own(backend: Backend) {
     let server = OjsServer::over(Fleet::builder().on(backend).model(script).start().await);
     server.fleet.register(agent()).await;

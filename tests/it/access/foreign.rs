@@ -320,7 +320,8 @@ async fn foreign_tasks_contexts_and_runs_are_unknown(backend: Backend) {
     };
     let call =
         |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let bodies: [(&str, fn(&str) -> Value); 4] = [
+    type Body = fn(&str) -> Value;
+    let bodies: [(&str, Body); 4] = [
         ("/agents/booker/process", |id| json!({"type": "ChatRequest", "input": "hi", "run_id": id})),
         ("/agents/booker/process", |id| json!({"type": "CancelRequest", "request_id": id})),
         (

@@ -166,7 +166,7 @@ async fn a_lone_turn_is_three_round_trips_and_few_rows() {
     assert_eq!(pushed.statements, ["commit"]);
     assert_eq!(pushed.rows, ROWS_OF_PUSH);
 
-    let ran = site.cost_between_beats(async || site.turn(agent(None)).await).await;
+    let ran = Box::pin(site.cost_between_beats(async || site.turn(agent(None)).await)).await;
     let (claims, others): (Vec<_>, Vec<_>) = ran.statements.into_iter().partition(|kind| *kind == "claim");
     assert!(!claims.is_empty());
     // The push, the write before the model call, the settlement.

@@ -222,6 +222,7 @@ fn ways(job: &str, engagement: &str) -> Vec<(String, Value)> {
     ]
 }
 
+#[expect(clippy::cognitive_complexity, reason = "one story in order")]
 async fn every_way_to_run_a_foreign_import_is_refused(backend: Backend) {
     let from = failing(backend).await;
     from.register(TILL).await;
@@ -264,6 +265,7 @@ async fn every_way_to_run_a_foreign_import_is_refused(backend: Backend) {
     from.end().await;
 }
 
+#[expect(clippy::cognitive_complexity, reason = "one story in order")]
 async fn a_registered_agent_lets_its_imports_run(backend: Backend) {
     let from = failing(backend).await;
     from.register(TILL).await;
@@ -343,7 +345,8 @@ async fn an_ad_hoc_agent_of_an_import_passes_the_checks_of_a_push(backend: Backe
     taken(&open, &record).await;
     assert_eq!(retried(&open, &id).await.0, 200);
     open.wait_for(&id, &[JobState::Completed]).await;
-    let changes: [(&str, fn(&mut AgentDefinition)); 4] = [
+    type Change = fn(&mut AgentDefinition);
+    let changes: [(&str, Change); 4] = [
         ("an identity", |agent| agent.capabilities[1].static_identity = Some("till".to_owned())),
         ("a prompt", |agent| agent.instructions = "You steal.".to_owned()),
         ("a tool", |agent| agent.capabilities.push(turnstone_domain::agent::Capability::named("rm"))),

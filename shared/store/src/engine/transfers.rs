@@ -33,7 +33,7 @@ impl Transfers {
     ) -> Result<Result<EngagementId, ImportRefusal>, StoreError> {
         self.0
             .write((record, admitted, at), |tx, (record, admitted, at)| {
-                let import = (&*record, *admitted);
+                let import = (record, *admitted);
                 Box::pin(import::apply(&mut tx.session, &mut tx.unit, import, *at, &*tx.ids))
             })
             .await
