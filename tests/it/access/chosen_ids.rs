@@ -187,6 +187,10 @@ async fn two_tenants_have_workflows_with_the_same_id(server: &OjsServer) {
     }
     let refused = server.get(&path).await.expect(409).json();
     assert_eq!(refused["error"]["details"]["tenants"], json!(["alpha", "beta"]), "{refused}");
+    // The fleet may choose the same id for a workflow without a tenant.
+    let of_fleet = json!({"type": "a.b", "args": [], "options": {"queue": "own"}});
+    let own = json!({"type": "chain", "name": "own", "steps": [of_fleet], "id": ID});
+    server.post("/ojs/v1/workflows", &own).await.expect(201);
     // The second step of one of them is enqueued under its own id.
     let body = json!({"queues": ["shared"], "count": 1, "worker_id": "one"});
     let fetched = of(server, "beta", Method::POST, "/ojs/v1/workers/fetch", &body).await.expect(200).json();

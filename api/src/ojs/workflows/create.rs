@@ -38,7 +38,7 @@ pub(super) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(
         NewWorkflow { id: id.clone(), tenant: tenant_name, kind, name: request.name, steps, created_at: now };
     let created = app.api.store.workflows.create(new.clone()).await;
     created.map_err(|error| refused(error, new.steps.iter().map(|step| &step.waiting.job).zip(places)))?;
-    let found = app.api.store.workflows.workflow(&id, tenant.name()).await?;
+    let found = app.api.store.workflows.workflow_by_unique_id(&id).await?;
     let (workflow, steps) = found.ok_or_else(|| missing(&id))?;
     let mut response = reply::json(StatusCode::CREATED, &WorkflowReply::of(&workflow, &steps));
     if let Ok(location) = HeaderValue::from_str(&format!("/ojs/v1/workflows/{}", shown(&id))) {

@@ -4,10 +4,11 @@ use super::Engine;
 use super::ids::refuse_several;
 use super::ops::workflows as ops;
 use super::rows::{Fields, Inconsistency, JobRow, WorkflowRow, decode, get, json};
-use super::session::Args;
+use super::session::{Arg, Args};
 use super::statement::decode_all;
 use super::views::{all, by_seqs, many};
-use crate::{Page, StoreError, sql};
+use crate::sql::{self, Text};
+use crate::{Page, StoreError};
 use async_recursion::async_recursion as boxed;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -209,10 +210,26 @@ impl Workflows {
         tenant: Option<&str>,
     ) -> Result<Option<(Workflow, Vec<WorkflowStep>)>, StoreError> {
         let values = [id.into(), tenant.into()];
-        let (text, values) = match tenant {
-            Some(_) => (&sql::SELECT_WORKFLOW_BY_ID, &values[..]),
-            None => (&sql::SELECT_WORKFLOWS_OF_ANY_TENANT, &values[..1]),
-        };
+        match tenant {
+            Some(_) => self.whole(&sql::SELECT_WORKFLOW_BY_ID, &values).await,
+            None => self.whole(&sql::SELECT_WORKFLOWS_OF_ANY_TENANT, &values[..1]).await,
+        }
+    }
+
+    /// The workflow with this unique id, and its steps: the one that a request has just created.
+    #[boxed]
+    pub async fn workflow_by_unique_id(
+        &self,
+        id: &str,
+    ) -> Result<Option<(Workflow, Vec<WorkflowStep>)>, StoreError> {
+        self.whole(&sql::SELECT_WORKFLOW_BY_ID, &[id.into(), None.into()]).await
+    }
+
+    async fn whole(
+        &self,
+        text: &'static Text,
+        values: &[Arg<'_>],
+    ) -> Result<Option<(Workflow, Vec<WorkflowStep>)>, StoreError> {
         let found = all(&self.0.readers, "read a workflow", text, values, decode::<WorkflowRow>).await?;
         refuse_several(found.iter().map(|row| (row.id.as_str(), row.tenant.as_deref())))?;
         let Some(row) = found.into_iter().next() else { return Ok(None) };
