@@ -55,7 +55,7 @@ pub struct LintArgs {
     files: FilesArgs,
     /// Also try to reach what the documents name, from here and with this configuration. HTTP tools and providers are
     /// tried with HEAD of their host, MCP servers with their list of tools, remote agents with their definition. No
-    /// tool or model is called. The programs and private addresses of Agent Spec documents are compared with [tool_policy]
+    /// tool or model is called. The programs and private addresses of Agent Spec documents are compared with `[tool_policy]`
     #[arg(long)]
     pub reach: bool,
 }

@@ -135,7 +135,7 @@ impl McpConfig {
         }
     }
 
-    /// Returns a server behind a program that a document starts, with the defaults. Its `PATH` is [`PATH_OF_DOCUMENTS`],
+    /// Returns a server behind a program that a document starts, with the defaults. Its `PATH` is `PATH_OF_DOCUMENTS`,
     /// unless the configuration lets the document set another.
     #[must_use]
     pub fn of_document(admitted: AdmittedProgram) -> Self {
