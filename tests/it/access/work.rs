@@ -188,7 +188,7 @@ fn script(request: &Value) -> Reply {
     }
 }
 
-/// The work of ann, which `deputy` submitted.
+/// The work of ann, which `acting` submitted.
 struct Scene {
     server: OjsServer,
     /// A completed job with two branches, `a` and `b`.
@@ -227,21 +227,21 @@ async fn fleet(backend: Backend) -> OjsServer {
 impl Scene {
     async fn new(backend: Backend) -> Self {
         let server = fleet(backend).await;
-        let deputy = client(&server, "deputy", &["submitter", "operator"], &["ann"]).await;
-        let done = pushed(&deputy, &of_ann("hi")).await;
+        let acting = client(&server, "acting", &["submitter", "operator"], &["ann"]).await;
+        let done = pushed(&acting, &of_ann("hi")).await;
         server.fleet.wait_for(&done, &[JobState::Completed]).await;
         for branch in ["a", "b"] {
             let path = format!("/ojs/v1/agents/{done}/fork");
-            let fork = deputy.post(&path, &json!({"at_turn": 1, "branch_name": branch})).await.expect(200);
+            let fork = acting.post(&path, &json!({"at_turn": 1, "branch_name": branch})).await.expect(200);
             let id = fork.json()["job_id"].as_str().unwrap().to_owned();
             server.fleet.wait_for(&id, &[JobState::Completed]).await;
         }
-        let asks = pushed(&deputy, &of_ann("please ask")).await;
+        let asks = pushed(&acting, &of_ann("please ask")).await;
         server.fleet.wait_for(&asks, &[JobState::Pending]).await;
-        deputy.post("/ojs/v1/cron", &cron("anns", &of_ann("hi"))).await.expect(201);
+        acting.post("/ojs/v1/cron", &cron("anns", &of_ann("hi"))).await.expect(201);
         let (engagement, asking) =
             (server.fleet.engagement_of(&done).await, server.fleet.engagement_of(&asks).await);
-        let export = deputy.get(&format!("/engagements/{engagement}/export")).await.expect(200).text;
+        let export = acting.get(&format!("/engagements/{engagement}/export")).await.expect(200).text;
         Self { server, done, engagement, asks, asking, export }
     }
 
@@ -389,7 +389,7 @@ async fn every_operation_causes_work_only_for_whom_the_principal_acts(backend: B
     let server = &scene.server;
     let roles = ["submitter", "operator"];
     let eve = client(server, "eve", &roles, &["ben"]).await;
-    let deputy = client(server, "second", &roles, &["ann"]).await;
+    let acting = client(server, "second", &roles, &["ann"]).await;
     let writing = |method: &Method| ![Method::GET, Method::HEAD].contains(method);
     let operations = operations(server).await;
     let (mut unknown, mut wrong, mut made) = (Vec::new(), Vec::new(), 0);
@@ -430,8 +430,8 @@ async fn every_operation_causes_work_only_for_whom_the_principal_acts(backend: B
     assert_eq!(scene.record().await, before);
     for (operation, method) in &chosen {
         for (path, body) in scene.attempts(operation) {
-            if scene.is_refused(&deputy, method, &path, &body).await {
-                wrong.push(format!("the deputy may not {operation} with {body}"));
+            if scene.is_refused(&acting, method, &path, &body).await {
+                wrong.push(format!("the acting principal may not {operation} with {body}"));
             }
         }
     }
@@ -443,8 +443,8 @@ async fn every_operation_causes_work_only_for_whom_the_principal_acts(backend: B
 #[expect(clippy::cognitive_complexity, reason = "one story in order")]
 async fn a_changed_cron_entry_runs_for_a_user_of_its_principal(backend: Backend) {
     let server = fleet(backend).await;
-    let deputy = client(&server, "deputy", &["submitter"], &["ann"]).await;
-    deputy.post("/ojs/v1/cron", &cron("anns", &of_ann("hi"))).await.expect(201);
+    let acting = client(&server, "acting", &["submitter"], &["ann"]).await;
+    acting.post("/ojs/v1/cron", &cron("anns", &of_ann("hi"))).await.expect(201);
     let eve = client(&server, "eve", &["submitter"], &[]).await;
     let change =
         async |client: &Client<'_>, body: Value| client.send(Method::PATCH, "/ojs/v1/cron/anns", &body).await;
@@ -460,7 +460,7 @@ async fn a_changed_cron_entry_runs_for_a_user_of_its_principal(backend: Backend)
     }
     server.pass_ms(10_000).await;
     assert_eq!(server.stored_jobs().await, 0);
-    change(&deputy, every_two_seconds).await.expect(200);
+    change(&acting, every_two_seconds).await.expect(200);
     server.pass_ms(4_000).await;
     let users = async || {
         let jobs = server.get("/ojs/v1/jobs").await.expect(200).json()["jobs"].as_array().unwrap().clone();
@@ -473,7 +473,7 @@ async fn a_changed_cron_entry_runs_for_a_user_of_its_principal(backend: Backend)
     let moved = change(&eve, json!({"job_template": own})).await.expect(200).json();
     let meta = &moved["cron"]["job_template"]["meta"];
     assert_eq!((&meta["user"]["id"], &meta["turnstone_submitted_by"]), (&json!("eve"), &json!("acme/eve")));
-    change(&deputy, json!({"description": "d"})).await.expect(403);
+    change(&acting, json!({"description": "d"})).await.expect(403);
     server
         .fleet
         .until("the jobs end", async || {
@@ -495,12 +495,12 @@ async fn a_changed_cron_entry_runs_for_a_user_of_its_principal(backend: Backend)
 /// The job runs as it was submitted, so an operator may activate it.
 async fn an_activation_of_anothers_job_needs_an_operator(backend: Backend) {
     let server = fleet(backend).await;
-    let deputy = client(&server, "deputy", &["submitter"], &["ann"]).await;
+    let acting = client(&server, "acting", &["submitter"], &["ann"]).await;
     let mut held = of_ann("hi");
     held["options"] = json!({"pending": true});
     let operator = client(&server, "op", &["operator"], &[]).await;
     for (roles, acts_for) in [(["submitter", "worker"], "ann"), (["operator", "viewer"], "ben")] {
-        let id = pushed(&deputy, &held).await;
+        let id = pushed(&acting, &held).await;
         let path = format!("/ojs/v1/jobs/{id}/activate");
         for role in ["submitter", "worker"] {
             let eve = client(&server, &format!("{role}-{}", roles[0]), &[role], &["ben"]).await;
@@ -513,7 +513,7 @@ async fn an_activation_of_anothers_job_needs_an_operator(backend: Backend) {
         server.fleet.wait_for(&id, &[JobState::Completed]).await;
     }
     // A plain job has no user.
-    let plain = pushed(&deputy, &json!({"type": "a.b", "args": [], "options": {"pending": true}})).await;
+    let plain = pushed(&acting, &json!({"type": "a.b", "args": [], "options": {"pending": true}})).await;
     let worker = client(&server, "hand", &["worker"], &[]).await;
     worker.post(&format!("/ojs/v1/jobs/{plain}/activate"), &Value::Null).await.expect(200);
     server.end().await;
