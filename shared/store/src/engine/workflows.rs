@@ -211,8 +211,8 @@ impl Workflows {
     ) -> Result<Option<(Workflow, Vec<WorkflowStep>)>, StoreError> {
         let values = [id.into(), tenant.into()];
         match tenant {
-            Some(_) => self.whole(&sql::SELECT_WORKFLOW_BY_ID, &values).await,
-            None => self.whole(&sql::SELECT_WORKFLOWS_OF_ANY_TENANT, &values[..1]).await,
+            Some(_) => self.read_with_steps(&sql::SELECT_WORKFLOW_BY_ID, &values).await,
+            None => self.read_with_steps(&sql::SELECT_WORKFLOWS_OF_ANY_TENANT, &values[..1]).await,
         }
     }
 
@@ -222,10 +222,10 @@ impl Workflows {
         &self,
         id: &str,
     ) -> Result<Option<(Workflow, Vec<WorkflowStep>)>, StoreError> {
-        self.whole(&sql::SELECT_WORKFLOW_BY_ID, &[id.into(), None.into()]).await
+        self.read_with_steps(&sql::SELECT_WORKFLOW_BY_ID, &[id.into(), None.into()]).await
     }
 
-    async fn whole(
+    async fn read_with_steps(
         &self,
         text: &'static Text,
         values: &[Arg<'_>],
