@@ -81,6 +81,8 @@ class Agent:
                     if name is None:
                         self.since, self.last = number, event
                         print(json.dumps(event), flush=True)
+                    elif name == "reset":  # The server lost events in a fail-over: its stream begins anew.
+                        self.since = number
                     elif self.live:  # Text of a model that is still answering: it has no number, and is not repeated.
                         print(event["content"], end="", file=sys.stderr, flush=True)
         except (OSError, ValueError, http.client.HTTPException):

@@ -10,7 +10,7 @@ parser.add_argument("url")
 parser.add_argument("queues", nargs="+")
 parser.add_argument("--id", default="worker.py")
 parser.add_argument("--reserve-ms", type=int, default=30_000)
-args, active, stopping = parser.parse_args(), set(), threading.Event()
+args, active, stopping = parser.parse_args(), {}, threading.Event()  # active: the token of each job that we hold
 
 def call(path, body):
     """POSTs until the server answers; returns None when it says that the job is not ours (any more)."""
@@ -21,7 +21,10 @@ def call(path, body):
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             if error.code < 500 and error.code != 429:
-                return None if error.code in (404, 409) else sys.exit(error.read().decode())
+                refusal = json.load(error)["error"]
+                for lost in refusal["details"].get("job_ids", []):
+                    active.pop(lost, None)  # Another attempt has it.
+                return None if error.code in (404, 409) else sys.exit(refusal["message"])
         except (OSError, ValueError):
             pass  # The server is down, or went down while it answered.
         time.sleep(0.2)
@@ -29,10 +32,11 @@ def call(path, body):
 def beat():
     """Renews what we hold, three times within a reservation, and does as the server says."""
     while True:
-        said = call("workers/heartbeat", {"worker_id": args.id, "active_jobs": list(active)}) or {}
-        if said.get("state") in ("quiet", "terminate"):
+        held = dict(active)
+        said = call("workers/heartbeat", {"worker_id": args.id, "active_jobs": list(held), "ext_lease_tokens": held})
+        if said and said["state"] in ("quiet", "terminate"):
             stopping.set()
-        time.sleep(min(5.0, args.reserve_ms / 3000))
+        time.sleep(min(5.0, args.reserve_ms / 3000) if said else 0.2)
 
 def handle(job):
     """The work itself. A real worker looks at job["type"] here; job.get("checkpoint") is what it saved before."""
@@ -52,9 +56,9 @@ threading.Thread(target=beat, daemon=True).start()
 while not stopping.is_set():
     asked = {"queues": args.queues, "count": 5, "worker_id": args.id, "visibility_timeout_ms": args.reserve_ms}
     jobs = (call("workers/fetch", asked) or {}).get("jobs", [])
-    active.update(job["id"] for job in jobs)
+    active.update((job["id"], job["ext_lease_token"]) for job in jobs)
     for job in jobs:
         how, report = outcome(job)
-        call(f"workers/{how}", report | {"job_id": job["id"], "worker_id": args.id})
-        active.discard(job["id"])
+        call(f"workers/{how}", report | {"job_id": job["id"], "worker_id": args.id, "ext_lease_token": job["ext_lease_token"]})
+        active.pop(job["id"], None)
     stopping.wait(0 if jobs else 0.2)

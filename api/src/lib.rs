@@ -55,6 +55,7 @@ mod probes;
 mod query;
 mod reply;
 mod request;
+mod reset;
 mod reviews;
 mod router;
 mod rows;

@@ -1,11 +1,12 @@
 //! Unknown query parameters are refused: a filter with a misspelt name would filter nothing, and a cursor with another
 //! name would return the first page again.
 //!
-//! The known parameters of an endpoint are those in the OpenAPI document. An endpoint without any is not checked.
+//! The known parameters of an endpoint are those in the OpenAPI document, so that no endpoint takes others than it
+//! describes. An endpoint that describes none takes none.
 
 use crate::reply::Failure;
 use axum::extract::{MatchedPath, Query, Request, State};
-use axum::http::Method;
+use axum::http::{Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use std::collections::{BTreeSet, HashMap};
@@ -14,8 +15,6 @@ use turnstone_ojs::{OjsError, meant};
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::{OpenApi, RefOr};
 
-/// The parameters of paged lists. A client may send page and element parameters together.
-const PARTS: [&str; 5] = ["page", "per_page", "limit", "offset", "cursor"];
 /// Other common names of the parameters.
 const SAME: [(&str, &[&str]); 6] = [
     ("cursor", &["after", "since"]),
@@ -26,17 +25,17 @@ const SAME: [(&str, &[&str]); 6] = [
     ("offset", &["page", "after"]),
 ];
 
-/// The paths below which the Agent Protocol defines the parameters.
-const OTHERS: &str = "/agents/";
+/// The most characters of an unknown name in an error.
+const SHOWN: usize = 100;
 
-/// The query parameters of each endpoint.
-pub(crate) struct Described(HashMap<(String, Method), BTreeSet<String>>);
+/// The query parameters of each endpoint that has some.
+pub(crate) struct Described(HashMap<String, Vec<(Method, BTreeSet<String>)>>);
 
 impl Described {
     /// Returns the parameters that the document describes.
     pub(crate) fn by(document: &OpenApi) -> Arc<Self> {
-        let mut known = HashMap::new();
-        for (path, item) in document.paths.paths.iter().filter(|(path, _)| !path.starts_with(OTHERS)) {
+        let mut known: HashMap<String, Vec<_>> = HashMap::new();
+        for (path, item) in &document.paths.paths {
             let operations = [
                 (Method::GET, &item.get),
                 (Method::PUT, &item.put),
@@ -47,61 +46,64 @@ impl Described {
             for (method, operation) in operations {
                 let names = operation.as_ref().map(names).unwrap_or_default();
                 if !names.is_empty() {
-                    known.insert((path.clone(), method), names);
+                    known.entry(path.clone()).or_default().push((method, names));
                 }
             }
         }
         Arc::new(Self(known))
     }
 
-    /// Returns the error about these parameters, if there is one.
+    /// Returns the names that an endpoint takes.
+    fn known(&self, path: &str, method: &Method) -> Option<&BTreeSet<String>> {
+        // The router answers HEAD by the endpoint of GET.
+        let method = if method == Method::HEAD { &Method::GET } else { method };
+        self.0.get(path)?.iter().find(|(known, _)| known == method).map(|(_, names)| names)
+    }
+
+    /// Returns the error about the first unknown name, if there is one.
     fn wrong(&self, path: &str, method: &Method, sent: &[(String, String)]) -> Option<OjsError> {
-        let known = self.0.get(&(path.to_owned(), method.clone()))?;
-        let of_parts = |name: &str| PARTS.contains(&name);
-        // A list that is not paged is returned whole, with any paging parameter.
-        let in_parts = !known.iter().any(|name| of_parts(name))
-            || sent.iter().any(|(name, _)| of_parts(name) && known.contains(name));
-        let unknown = |name: &&String| !(known.contains(*name) || in_parts && of_parts(name));
-        let name = sent.iter().map(|(name, _)| name).find(unknown)?;
+        let none = BTreeSet::new();
+        let known = self.known(path, method).unwrap_or(&none);
+        let name = sent.iter().map(|(name, _)| name).find(|name| !known.contains(*name))?;
         let same = SAME.iter().filter(|(other, _)| other == name).flat_map(|(_, same)| same.iter().copied());
         let meant = same
             .into_iter()
             .find(|same| known.contains(*same))
             .or_else(|| meant(name, known.iter().map(String::as_str)));
-        let shown: String = name.chars().take(100).collect();
-        let why = match meant {
-            Some(meant) => format!("is no parameter of this endpoint; did you mean `{meant}`?"),
-            None => {
-                let all = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                format!("is no parameter of this endpoint, which has {all}")
+        let all = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let all = if all.is_empty() { "none" } else { &all };
+        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        let why = format!("is no parameter of this endpoint, which has {all}{meant}");
+        let shown: String = name.chars().take(SHOWN).collect();
+        Some(
+            OjsError::invalid_request(&shown, why).with("allowed", known.iter().cloned().collect::<Vec<_>>()),
+        )
+    }
+
+    fn refused(&self, path: Option<&str>, method: &Method, uri: &Uri) -> Option<OjsError> {
+        uri.query().filter(|query| !query.is_empty())?;
+        match Query::<Vec<(String, String)>>::try_from_uri(uri) {
+            Ok(Query(sent)) => self.wrong(path.unwrap_or_default(), method, &sent),
+            Err(error) => {
+                Some(OjsError::invalid_request("the query", format!("cannot be read: {}", error.body_text())))
             }
-        };
-        Some(OjsError::invalid_request(&shown, why))
+        }
     }
 }
 
 fn names(operation: &Operation) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for parameter in operation.parameters.iter().flatten() {
-        if let RefOr::T(Parameter { name, parameter_in: ParameterIn::Query, .. }) = parameter {
-            names.insert(name.clone());
-        }
-    }
-    if names.contains("offset") {
-        names.insert("cursor".to_owned());
-    }
-    names
+    let query = |parameter: &RefOr<Parameter>| match parameter {
+        RefOr::T(Parameter { name, parameter_in: ParameterIn::Query, .. }) => Some(name.clone()),
+        _ => None,
+    };
+    operation.parameters.iter().flatten().filter_map(query).collect()
 }
 
 /// Refuses unknown parameters.
 pub(crate) async fn check(State(known): State<Arc<Described>>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let sent = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
-    // A query that cannot be parsed is reported where it is read.
-    let wrong =
-        path.zip(sent.ok()).and_then(|(path, Query(sent))| known.wrong(path, request.method(), &sent));
-    match wrong {
-        Some(wrong) => Failure::from(wrong).into_response(),
+    match known.refused(path, request.method(), request.uri()) {
+        Some(refused) => Failure::from(refused).into_response(),
         None => next.run(request).await,
     }
 }
@@ -111,23 +113,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_endpoint_does_not_describe_is_refused_by_name() {
-        let known = ["state", "page", "per_page"].map(str::to_owned).into();
-        let whole = ["enabled".to_owned()].into();
-        let lists = [(("/jobs".to_owned(), Method::GET), known), (("/crons".to_owned(), Method::GET), whole)];
-        let described = Described(lists.into());
-        let wrong = |path: &str, names: &[&str]| {
-            let sent: Vec<_> = names.iter().map(|name| ((*name).to_owned(), "1".to_owned())).collect();
-            described.wrong(path, &Method::GET, &sent).map(|error| error.message)
+    fn an_undescribed_parameter_is_refused_by_name() {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let paths = [
+            ("/jobs", vec![(Method::GET, set(&["state", "page", "per_page"]))]),
+            ("/crons", vec![(Method::GET, set(&["enabled"]))]),
+        ];
+        let described = Described(paths.map(|(path, known)| (path.to_owned(), known)).into());
+        let wrong = |method: Method, uri: &str| {
+            let uri: Uri = uri.parse().unwrap();
+            described.refused(Some(uri.path()), &method, &uri).map(|error| error.message)
         };
-        assert_eq!(wrong("/jobs", &["state", "page"]), None);
-        assert_eq!(wrong("/other", &["anything"]), None, "it describes none");
-        assert_eq!(wrong("/crons", &["page", "per_page"]), None, "it does not come in parts");
-        assert!(wrong("/crons", &["enabeld"]).unwrap().contains("did you mean `enabled`?"));
-        assert!(wrong("/jobs", &["statee"]).unwrap().contains("did you mean `state`?"));
-        assert!(wrong("/jobs", &["limit"]).unwrap().contains("did you mean `per_page`?"));
-        assert_eq!(wrong("/jobs", &["limit", "per_page"]), None, "both together are understood");
-        let reported = wrong("/jobs", &["colour"]).unwrap();
-        assert!(reported.contains("which has `page`, `per_page`, `state`"), "{reported}");
+        let get = |uri: &str| wrong(Method::GET, uri);
+        for accepted in ["/jobs?state=a&page=1", "/jobs?", "/jobs", "/jobs?&&", "/other"] {
+            assert_eq!(get(accepted), None, "{accepted}");
+        }
+        assert_eq!(wrong(Method::HEAD, "/jobs?state=a"), None);
+        for (uri, reported) in [
+            ("/other?anything", "anything is no parameter of this endpoint, which has none"),
+            ("/crons?page=1", "which has `enabled`"),
+            ("/crons?enabeld=1", "did you mean `enabled`?"),
+            ("/jobs?statee=1", "did you mean `state`?"),
+            ("/jobs?limit=1", "did you mean `per_page`?"),
+            ("/jobs?limit=1&per_page=1", "limit is no parameter"),
+            ("/jobs?colour=1", "which has `page`, `per_page`, `state`"),
+            ("/jobs?=1", "is no parameter"),
+        ] {
+            let found = get(uri).unwrap();
+            assert!(found.contains(reported), "{uri}: {found}");
+        }
+        assert!(wrong(Method::POST, "/jobs?state=a").is_some(), "the endpoint of GET has it");
     }
 }

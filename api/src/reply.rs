@@ -68,6 +68,7 @@ impl From<StoreError> for Failure {
             ),
             StoreError::DuplicateJob(id) => Self(OjsError::duplicate(id.shown())),
             StoreError::AmbiguousId { id, tenants } => Self(OjsError::ambiguous(id, tenants)),
+            StoreError::CursorLost { cursor } => Self(OjsError::cursor_lost(cursor)),
             StoreError::UnknownPlace(_) => Self(OjsError::invalid_request(
                 "after",
                 "is the id of no job that is stored; begin the list again, or page with `offset` or `page`",

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use turnstone_domain::principal::Principal;
 use turnstone_domain::{JobId, RawObject, Timestamp};
 use turnstone_ojs::OjsError;
+use turnstone_ojs::work::{is_lease_token, one_token};
 use turnstone_store::Page;
 use utoipa::ToSchema;
 
@@ -125,6 +126,34 @@ impl<S: Send + Sync> FromRequestParts<S> for Tenant {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
         let By(principal) = By::from_request_parts(parts, state).await?;
         Ok(Self { name: principal.tenant.clone(), principal })
+    }
+}
+
+/// The header `X-OJS-Lease-Token` of a worker's request.
+pub(crate) struct LeaseToken(pub(crate) Option<String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for LeaseToken {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        let mut sent = parts.headers.get_all("x-ojs-lease-token").iter();
+        let Some(value) = sent.next() else { return Ok(Self(None)) };
+        let token = value.to_str().unwrap_or_default().trim();
+        if is_lease_token(token) && sent.next().is_none() {
+            return Ok(Self(Some(token.to_owned())));
+        }
+        let why = "must be there once at most, with the token as the job was fetched with it";
+        Err(OjsError::invalid_request("the header X-OJS-Lease-Token", why).into())
+    }
+}
+
+impl LeaseToken {
+    /// Returns the token of the request, which its body may have as well.
+    ///
+    /// # Errors
+    /// 400 when both are there and differ.
+    pub(crate) fn or(self, body: Option<String>) -> Result<Option<String>, OjsError> {
+        one_token(self.0, body)
     }
 }
 

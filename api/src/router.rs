@@ -55,12 +55,13 @@ impl Api {
         // One description serves three purposes: `/openapi.json`, the access of each operation, and its query parameters.
         let document = Arc::new(docs::finish(document));
         let access = AccessTable::of(&document)?.with(Method::POST, ojs::RESET, Access::FLEET_ADMIN);
+        let described = query::Described::by(&document);
         let guarded = Guarded { app: Arc::clone(&app), access: Arc::new(access) };
         // Layers that are added later surround the earlier ones, so the request passes them from the bottom up.
         Ok(routes
-            .route_layer(from_fn_with_state(query::Described::by(&document), query::check))
             .merge(reset)
             .route("/openapi.json", get(move || async move { docs::answer(&document) }))
+            .route_layer(from_fn_with_state(described, query::check))
             .fallback(reply::unknown_route)
             .method_not_allowed_fallback(reply::wrong_method)
             .with_state(app.clone())

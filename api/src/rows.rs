@@ -61,8 +61,11 @@ pub(crate) enum ShownEvent {
 pub(crate) struct EventPage {
     #[schema(value_type = Vec<Event>)]
     pub(crate) events: Vec<ShownEvent>,
-    /// To be sent as `since` for the next page.
+    /// The number of the last event: to be sent as `since` for the next page.
     pub(crate) cursor: i64,
+    /// The same with the commit of that event. As `since` it is refused if another commit replaced the event.
+    #[schema(example = "12.829")]
+    pub(crate) cursor_id: String,
     pub(crate) has_more: bool,
 }
 

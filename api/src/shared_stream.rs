@@ -8,7 +8,9 @@ use crate::doorbell::{Bell, POLL};
 use crate::outage::store_failed;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use turnstone_store::StoreError;
 
 /// The most events that are kept for other readers, and their most bytes.
 const KEPT: usize = 200;
@@ -36,15 +38,34 @@ impl<E> Default for Page<E> {
     }
 }
 
-/// Returns the page that a reader behind the others has read by itself. More items follow unless the page is empty,
-/// because the other readers are further. After an error of the store this returns after a suitable pause.
-pub(crate) async fn alone<E, X: std::fmt::Display>(read: Result<Page<E>, X>) -> Page<E> {
+/// Why a read returned nothing.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// The cursor is lost: its events are not in the database.
+    Lost,
+    /// The store failed.
+    Failed(String),
+}
+
+impl From<StoreError> for Unread {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::CursorLost { .. } => Self::Lost,
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Returns the page that a reader behind the others has read by itself; `None` if its cursor is lost. More items follow unless
+/// the page is empty, because the other readers are further. After an error of the store this returns after a suitable pause.
+pub(crate) async fn alone<E>(read: Result<Page<E>, Unread>) -> Option<Page<E>> {
     match read {
-        Ok(page) => Page { more: !page.events.is_empty(), ..page },
-        Err(error) => {
+        Ok(page) => Some(Page { more: !page.events.is_empty(), ..page }),
+        Err(Unread::Lost) => None,
+        Err(Unread::Failed(error)) => {
             unread(&error);
             tokio::time::sleep(POLL).await;
-            Page { events: Vec::new(), more: true }
+            Some(Page { events: Vec::new(), more: true })
         }
     }
 }
@@ -57,7 +78,7 @@ fn unread(error: &impl std::fmt::Display) {
 pub(crate) enum Look<E> {
     /// The next items; there may be none.
     Found(Page<E>),
-    /// The other readers are further: this reader reads by itself until it has caught up.
+    /// The other readers are further, or the past was replaced: this reader reads by itself once, which checks its cursor.
     Behind,
     /// The store did not answer. A notification follows when it is time to read again.
     Failed,
@@ -67,6 +88,8 @@ pub(crate) enum Look<E> {
 pub(crate) struct SharedStream<E> {
     pub(crate) bell: Arc<Bell>,
     tail: tokio::sync::Mutex<Option<Tail<E>>>,
+    /// How often the past was replaced.
+    lives: AtomicU64,
 }
 
 struct Tail<E> {
@@ -76,6 +99,8 @@ struct Tail<E> {
     from: i64,
     /// The place of the last kept item.
     last: i64,
+    /// The item at that place, if one was read.
+    newest: Option<Arc<E>>,
     kept: VecDeque<Arc<E>>,
     bytes: usize,
     more: bool,
@@ -85,23 +110,32 @@ struct Tail<E> {
 
 impl<E: Placed> SharedStream<E> {
     pub(crate) fn new() -> Self {
-        Self { bell: Bell::new(), tail: tokio::sync::Mutex::new(None) }
+        Self { bell: Bell::new(), tail: tokio::sync::Mutex::new(None), lives: AtomicU64::new(0) }
+    }
+
+    /// Returns how often the past of the stream was replaced. A reader gives the number of its last own read to [`Self::look`].
+    pub(crate) fn life(&self) -> u64 {
+        self.lives.load(Ordering::Relaxed)
     }
 
     /// Returns the items after `after`, as of notification number `rings` or later. `others` is true if there are other
-    /// followers: otherwise nothing is kept.
-    pub(crate) async fn look<X: std::fmt::Display, R: Future<Output = Result<Page<E>, X>>>(
+    /// followers: otherwise nothing is kept. `read` gets the place to read from, and the item at that place if one is known.
+    pub(crate) async fn look<R: Future<Output = Result<Page<E>, Unread>>>(
         &self,
-        rings: u64,
+        (rings, life): (u64, u64),
         after: i64,
         others: bool,
-        read: impl FnOnce(i64) -> R,
+        read: impl FnOnce(i64, Option<Arc<E>>) -> R,
     ) -> Look<E> {
-        let mut tail = self.tail.lock().await;
-        let tail = tail.get_or_insert_with(|| Tail {
+        let mut shared = self.tail.lock().await;
+        if life != self.life() {
+            return Look::Behind;
+        }
+        let tail = shared.get_or_insert_with(|| Tail {
             rings: None,
             from: after,
             last: after,
+            newest: None,
             kept: VecDeque::new(),
             bytes: 0,
             more: false,
@@ -112,11 +146,16 @@ impl<E: Placed> SharedStream<E> {
         }
         if tail.rings.is_none_or(|seen| seen < rings) || (tail.more && after >= tail.last) {
             let wakes = self.bell.rings();
-            let page = read(tail.last).await;
+            let page = read(tail.last, tail.newest.clone()).await;
             (tail.rings, tail.failed) = (Some(wakes), page.is_err());
             match page {
                 Ok(page) => tail.append(page),
-                Err(error) => {
+                Err(Unread::Lost) => {
+                    *shared = None;
+                    self.lives.fetch_add(1, Ordering::Relaxed);
+                    return Look::Behind;
+                }
+                Err(Unread::Failed(error)) => {
                     unread(&error);
                     let bell = Arc::clone(&self.bell);
                     tokio::spawn(async move {
@@ -142,6 +181,7 @@ impl<E: Placed> Tail<E> {
         for event in page.events {
             self.last = self.last.max(event.place());
             self.bytes += event.size();
+            self.newest = Some(Arc::clone(&event));
             self.kept.push_back(event);
         }
     }
@@ -222,13 +262,13 @@ mod tests {
             after: i64,
             others: bool,
         ) -> Look<Number> {
-            let read = |after| {
+            let read = |after, _| {
                 self.reads.fetch_add(1, Ordering::Relaxed);
                 let last = self.last.load(Ordering::Relaxed).min(after + 200);
                 let events = (after + 1..=last).map(|place| Arc::new(Number(place))).collect();
-                ready(Ok::<_, String>(Page { events, more: last < self.last.load(Ordering::Relaxed) }))
+                ready(Ok(Page { events, more: last < self.last.load(Ordering::Relaxed) }))
             };
-            at.look(rings, after, others, read).await
+            at.look((rings, 0), after, others, read).await
         }
     }
 
@@ -277,17 +317,29 @@ mod tests {
         let mut listening = at.bell.listen();
         let tries = AtomicUsize::default();
         let look = async |rings| {
-            let read = |_| {
+            let read = |_, _| {
                 tries.fetch_add(1, Ordering::Relaxed);
-                ready(Err::<Page<Number>, _>("gone"))
+                ready(Err(Unread::Failed("gone".to_owned())))
             };
-            at.look(rings, 0, true, read).await
+            at.look((rings, 0), 0, true, read).await
         };
         assert!(matches!(look(0).await, Look::Failed));
         assert!(matches!(look(0).await, Look::Failed));
         assert_eq!(tries.load(Ordering::Relaxed), 1);
         listening.changed().await.unwrap();
         assert!(matches!(look(1).await, Look::Failed));
+    }
+
+    #[tokio::test]
+    async fn a_replaced_past_makes_every_reader_check_its_cursor() {
+        let (at, counted) = (SharedStream::new(), Counted::default());
+        counted.last.store(3, Ordering::Relaxed);
+        assert_eq!(places(counted.look(&at, 0, 0, true).await), [1, 2, 3]);
+        at.bell.ring();
+        let lost = |_, _| ready(Err(Unread::Lost));
+        assert!(matches!(at.look((1, 0), 3, true, lost).await, Look::Behind));
+        assert!(matches!(counted.look(&at, 1, 2, true).await, Look::Behind), "another reader");
+        assert_eq!(at.life(), 1);
     }
 
     #[test]

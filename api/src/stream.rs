@@ -1,11 +1,12 @@
 //! Event streams: a page of JSON, or server-sent events that resume where the client stopped; in our own form or as CloudEvents.
 
 use crate::api::Shared;
-use crate::doorbell::{Bells, Hook};
+use crate::doorbell::{Bells, Hook, POLL};
 use crate::reply::{self, Answer, Failure};
 use crate::request::Params;
+use crate::reset::Reset;
 use crate::rows::{EventPage, ShownEvent};
-use crate::shared_stream::{Look, Page, Placed, SharedStream, alone};
+use crate::shared_stream::{Look, Page, Placed, SharedStream, Unread, alone};
 use async_recursion::async_recursion as boxed;
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, StatusCode};
@@ -19,7 +20,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use turnstone_domain::feed::FeedEvent;
+use turnstone_domain::feed::{FeedEvent, StreamCursor};
 use turnstone_domain::{EngagementId, JobId, Phase};
 use turnstone_ojs::OjsError;
 use turnstone_store::{Ear, EventFilter, Piece, StoreError, Views};
@@ -79,24 +80,15 @@ impl Form {
 pub(crate) async fn answer(app: Shared, source: Source, headers: &HeaderMap, params: &Params) -> Answer {
     let resumed = headers.get("last-event-id").and_then(|value| value.to_str().ok()).map(str::trim);
     let since = match resumed {
-        Some(text) => match text.parse::<i64>() {
-            Ok(seq) if seq >= 0 => seq,
-            _ => {
-                return Err(OjsError::invalid_request(
-                    "the header Last-Event-ID",
-                    "must be an `id` of this stream",
-                )
-                .into());
-            }
-        },
-        None => params.number("since", 0, 0, i64::MAX)?,
+        Some(text) => cursor("the header Last-Event-ID", text)?,
+        None => cursor("since", params.text("since").unwrap_or("0"))?,
     };
     let form = Form::asked(params)?;
     if !wants_stream(headers, params) {
         return page(&app, &source.filter, since, params.number("limit", PAGE, 1, MOST)?, form).await;
     }
     let feed = Feed { form, ..Feed::open(app, source, since).await? };
-    if feed.source.ended && feed.read.is_empty() && resumed.is_some() {
+    if feed.source.ended && feed.read.is_empty() && feed.reset.is_none() && resumed.is_some() {
         // This status stops an EventSource from reconnecting.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -104,18 +96,36 @@ pub(crate) async fn answer(app: Shared, source: Source, headers: &HeaderMap, par
     Ok(reply::streamed(Sse::new(frames(feed)).keep_alive(keep_alive)))
 }
 
+/// Reads a cursor that a client gives back.
+fn cursor(field: &str, text: &str) -> Result<StreamCursor, Failure> {
+    let wrong =
+        || OjsError::invalid_request(field, "must be the number or the `id` of an event of this stream");
+    StreamCursor::parse(text.trim()).ok_or_else(|| wrong().into())
+}
+
 fn wants_stream(headers: &HeaderMap, params: &Params) -> bool {
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     accepts.contains("text/event-stream") || matches!(params.text("stream"), Some("true" | "1"))
 }
 
-async fn page(app: &Shared, filter: &EventFilter, since: i64, limit: u32, form: Form) -> Answer {
-    let mut events = app.api.store.views.feed_events_after(filter, since, limit + 1).await?;
+async fn page(app: &Shared, filter: &EventFilter, since: StreamCursor, limit: u32, form: Form) -> Answer {
+    let views = &app.api.store.views;
+    let mut events = match views.feed_events_after(filter, since, limit + 1).await {
+        Err(StoreError::CursorLost { cursor }) => {
+            return Err(Reset::of_stream(views, filter, cursor).await?.into_error().into());
+        }
+        events => events?,
+    };
     let has_more = events.len() > limit as usize;
     events.truncate(limit as usize);
-    let cursor = events.last().map_or(since, |event| event.cursor.seq);
+    let cursor = events.last().map_or(since, place);
     let events = events.iter().map(|event| form.write(event)).collect();
-    Ok(reply::ok(&EventPage { events, cursor, has_more }))
+    Ok(reply::ok(&EventPage { events, cursor: cursor.seq, cursor_id: cursor.to_string(), has_more }))
+}
+
+/// Returns the position behind an event.
+fn place(event: &FeedEvent) -> StreamCursor {
+    StreamCursor { seq: event.cursor.seq, commit: Some(event.cursor.commit) }
 }
 
 /// An event of a stream that is followed.
@@ -158,7 +168,7 @@ impl Followed {
         Self { filter, together, _hook: hook }
     }
 
-    async fn read(&self, views: &Views, after: i64) -> Result<Page<Noted>, StoreError> {
+    async fn read(&self, views: &Views, after: StreamCursor) -> Result<Page<Noted>, StoreError> {
         let events = views.feed_events_after(&self.filter, after, PAGE).await?;
         let more = events.len() >= PAGE as usize;
         let mut noted = Vec::with_capacity(events.len());
@@ -196,7 +206,11 @@ pub(crate) struct Feed {
     ear: Option<Ear>,
     /// The newest turn whose answer was sent as an event: pieces that arrive afterwards are late.
     answered: Option<(JobId, i64)>,
-    cursor: i64,
+    cursor: StreamCursor,
+    /// The life of the stream in which the cursor was checked.
+    life: u64,
+    /// The reset that is sent before the events that were read.
+    reset: Option<Reset>,
     read: VecDeque<Arc<Noted>>,
     /// True if there may be more without waiting.
     more: bool,
@@ -217,6 +231,8 @@ fn frames(feed: Feed) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
 pub(crate) enum StreamFrame {
     /// An event.
     Event(Arc<Noted>),
+    /// The stream begins anew: the database does not have what was sent.
+    Reset(Reset),
     /// A piece of the text that a model is writing.
     Delta(Arc<Piece>),
 }
@@ -224,9 +240,10 @@ pub(crate) enum StreamFrame {
 fn frame(said: StreamFrame, form: Form) -> Frame {
     match said {
         StreamFrame::Event(event) => {
-            let frame = Frame::default().id(event.cursor.seq.to_string()).event(event.name.as_str());
+            let frame = Frame::default().id(place(&event).to_string()).event(event.name.as_str());
             frame.data(reply::text(&form.write(&event)).unwrap_or_default())
         }
+        StreamFrame::Reset(reset) => reset.into_frame(),
         StreamFrame::Delta(piece) => {
             let Piece { job, turn, offset, text, .. } = &*piece;
             let data = json!({"job_id": job, "turn": turn, "offset": offset, "text": text});
@@ -247,13 +264,22 @@ enum Woken {
 
 impl Feed {
     /// Subscribes, and reads the events after `since`.
-    pub(crate) async fn open(app: Shared, source: Source, since: i64) -> Result<Self, StoreError> {
+    pub(crate) async fn open(app: Shared, source: Source, since: StreamCursor) -> Result<Self, StoreError> {
         let followed = app.feeds.follow(source.filter.clone(), || {
             Followed::new(&app.bells, source.filter.clone(), &source.bell_name)
         });
         let wakes = followed.together.bell.listen();
         let ear = source.live.as_ref().map(|id| app.api.store.doorbell.live().listen(id));
-        let first = followed.read(&app.api.store.views, since).await?;
+        let (views, life) = (&app.api.store.views, followed.together.life());
+        let (mut cursor, mut reset) = (since, None);
+        let first = match followed.read(views, since).await {
+            Err(StoreError::CursorLost { cursor: lost }) => {
+                cursor = StreamCursor::default();
+                reset = Some(Reset::of_stream(views, &source.filter, lost).await?);
+                followed.read(views, cursor).await?
+            }
+            first => first?,
+        };
         Ok(Self {
             app,
             source,
@@ -262,7 +288,9 @@ impl Feed {
             wakes,
             ear,
             answered: None,
-            cursor: since,
+            cursor,
+            life,
+            reset,
             more: first.more,
             read: first.events.into(),
             failed: false,
@@ -274,8 +302,11 @@ impl Feed {
     /// sent, or when the server drains.
     pub(crate) async fn next(&mut self) -> Option<StreamFrame> {
         loop {
+            if let Some(reset) = self.reset.take() {
+                return Some(StreamFrame::Reset(reset));
+            }
             if let Some(event) = self.read.pop_front() {
-                self.cursor = event.place();
+                self.cursor = place(&event);
                 if event.completes(Phase::Infer) {
                     self.answered = event.job_id.clone().map(|job| (job, event.turn));
                 }
@@ -305,17 +336,53 @@ impl Feed {
     async fn look(&mut self) {
         let (rings, others) = (*self.wakes.borrow_and_update(), Arc::strong_count(&self.followed) > 1);
         let (views, followed) = (&self.app.api.store.views, &self.followed);
-        let look =
-            followed.together.look(rings, self.cursor, others, |after| followed.read(views, after)).await;
+        let own = self.cursor;
+        let read = |after: i64, newest: Option<Arc<Noted>>| async move {
+            let from = match newest.as_deref().filter(|newest| Placed::place(*newest) == after) {
+                Some(newest) => place(newest),
+                None if own.seq == after => own,
+                None => StreamCursor::after(after),
+            };
+            followed.read(views, from).await.map_err(Unread::from)
+        };
+        let look = followed.together.look((rings, self.life), own.seq, others, read).await;
         let failed = matches!(look, Look::Failed);
         let page = match look {
             Look::Found(page) => page,
-            Look::Behind => alone(followed.read(views, self.cursor).await).await,
+            Look::Behind => {
+                let life = followed.together.life();
+                let read = followed.read(views, own).await;
+                match alone(read.map_err(Unread::from)).await {
+                    Some(page) => {
+                        self.life = life;
+                        page
+                    }
+                    None => return self.begin_anew().await,
+                }
+            }
             Look::Failed => Page::default(),
         };
         self.failed = failed;
         self.more = page.more;
         self.read = page.events.into();
+    }
+
+    /// Reads from the beginning, after a reset.
+    async fn begin_anew(&mut self) {
+        let lost = self.cursor.to_string();
+        match Reset::of_stream(&self.app.api.store.views, &self.source.filter, lost).await {
+            Ok(reset) => {
+                self.life = self.followed.together.life();
+                (self.reset, self.cursor, self.over) = (Some(reset), StreamCursor::default(), false);
+                (self.more, self.failed) = (true, false);
+            }
+            // The cursor is looked up again.
+            Err(error) => {
+                tracing::debug!(%error, "the newest event could not be read");
+                tokio::time::sleep(POLL).await;
+                self.more = true;
+            }
+        }
     }
 
     /// Waits until there may be something new. Notifications go before pieces: an event from before a model's piece is

@@ -8,7 +8,7 @@
 -- * Numbers: INTEGER here, BIGINT there. One writer enqueues, so the next `seq` of a job is the highest one plus one.
 --   PostgreSQL has sequences and identity columns.
 -- * WITHOUT ROWID is SQLite's: such a table is stored in the order of its key.
--- * `journal.tx` grows with every row here, and with every transaction there.
+-- * `new_commits` and `feed_order` stay as they are: a commit gets its number at once.
 -- * Retention deletes rows here. PostgreSQL partitions history and drops it by the million.
 
 -- Jobs and queues
@@ -265,6 +265,9 @@ CREATE TABLE totals (
     turns          INTEGER NOT NULL DEFAULT 0,         -- complete turns
     events         INTEGER NOT NULL DEFAULT 0,         -- events of its stream
     messages       INTEGER NOT NULL DEFAULT 0,
+    writes         INTEGER NOT NULL DEFAULT 0,         -- writes of its record under leases: each names the one that it follows
+    turn           INTEGER NOT NULL DEFAULT 0,         -- of the last checkpoint; 0 without one
+    phase          INTEGER NOT NULL DEFAULT -1,        -- of the last checkpoint; -1 without one
     inputs         INTEGER NOT NULL DEFAULT 1,         -- jobs that ever carried an input into it
     children       INTEGER NOT NULL DEFAULT 0,         -- engagements that ever worked for it
     tree_jobs      INTEGER NOT NULL DEFAULT 1,         -- of a root: the jobs that its tree ever had, each counted once
@@ -333,7 +336,7 @@ CREATE INDEX budget_waits_due ON budget_waits (due_at) WHERE due_at IS NOT NULL;
 -- workflow's; its number is that of the engagement's first job, of the job, or of the workflow. Append-only, but for the
 -- messages of conversations that are kept no longer.
 CREATE TABLE journal (
-    tx            INTEGER PRIMARY KEY AUTOINCREMENT,   -- the order of all rows; grows also when the newest were deleted
+    commit_id     INTEGER NOT NULL,                    -- the commit that wrote it
     stream        INTEGER NOT NULL,
     last_event    INTEGER NOT NULL,                    -- the number of its last event; without one, of the last event before it
     last_message  INTEGER NOT NULL DEFAULT 0,          -- the number of its last message; 0 without one
@@ -353,22 +356,42 @@ CREATE TABLE journal (
     at            INTEGER NOT NULL,                    -- when the last of it happened
     body          TEXT,                                -- JSON: checkpoints and events
     said          TEXT,                                -- JSON: messages
-    UNIQUE (stream, last_event, last_message, turn, phase),
+    PRIMARY KEY (stream, last_event, last_message, turn, phase),
     CHECK ((events > 0) = (names IS NOT NULL)),
     CHECK ((messages > 0) = (said IS NOT NULL)),
     CHECK ((phases > 0) = (phase >= 0) AND phase + phases <= 7),
     CHECK ((model IS NULL) = (paid_at IS NULL))
 );
--- No phase is committed twice: who commits phases again begins where a row began, or ends where one ended.
+-- Each write of a turn names the end of the record that it follows (totals.writes, turn, phase), so no phase is committed twice.
 CREATE UNIQUE INDEX journal_phases ON journal (stream, turn, phase, job_seq) WHERE phases > 0;
-CREATE UNIQUE INDEX journal_phases_end ON journal (stream, turn, (phase + phases), job_seq) WHERE phases > 0;
+CREATE UNIQUE INDEX journal_commits ON journal (commit_id, stream, last_event) WHERE events > 0;
 -- What was paid for, by time: the costs per day are sums over these alone.
 CREATE INDEX journal_paid ON journal (paid_at) WHERE paid_at IS NOT NULL;
+
+-- One row per commit that wrote events. The numbers are the order of all events: they rise, and have holes. The ids are random:
+-- an id that is not found belongs to a commit that this database never had, or whose events are deleted.
+CREATE TABLE commits (
+    id     INTEGER PRIMARY KEY,
+    number INTEGER NOT NULL UNIQUE
+);
+
+-- One row per commit that has no number yet. Only PostgreSQL has such commits.
+CREATE TABLE new_commits (
+    seq INTEGER PRIMARY KEY,
+    id  INTEGER NOT NULL
+);
+
+-- The only row has the last number of a commit; who gives numbers holds it. Only PostgreSQL uses it.
+CREATE TABLE feed_order (
+    one    INTEGER PRIMARY KEY CHECK (one = 1),
+    number INTEGER NOT NULL
+);
+INSERT INTO feed_order (one, number) VALUES (1, 0);
 
 -- One row per reader of all events: the last event that it has read.
 CREATE TABLE event_marks (
     name   TEXT    PRIMARY KEY,
-    tx     INTEGER NOT NULL,
+    number INTEGER NOT NULL,                           -- of the commit
     stream INTEGER NOT NULL,
     seq    INTEGER NOT NULL
 ) WITHOUT ROWID;
@@ -877,7 +900,7 @@ CREATE TABLE webhooks (
     old_secret TEXT,                                   -- still signs until old_until
     old_until  INTEGER,
     active     INTEGER NOT NULL CHECK (active IN (0, 1)),
-    since      INTEGER NOT NULL,                       -- it receives the events whose tx is above this
+    since      INTEGER NOT NULL,                       -- it receives the events of commits with a number above this
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 ) WITHOUT ROWID;

@@ -3,11 +3,12 @@
 //! The leader's own belief is never enough to act: the store checks the term in the transaction of every duty.
 
 use crate::SchedulerOptions;
-use crate::tick::Setback;
+use crate::tick::{FALLBACK, Setback};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::Clock;
 use turnstone_store::{StoreError, Term, Upkeep};
@@ -30,16 +31,30 @@ pub(crate) struct Leadership {
     holder: String,
     term: Duration,
     standing: watch::Sender<LeaderState>,
+    /// Until when it does not ask for the leadership, so that another scheduler takes it. Locked during each request for the
+    /// leadership and each return of it, so that they do not overtake one another.
+    rests_until: Mutex<Option<Instant>>,
 }
 
 impl Leadership {
     pub(crate) fn new(upkeep: Arc<dyn Upkeep>, clock: Arc<dyn Clock>, options: &SchedulerOptions) -> Self {
         let standing = watch::Sender::new(LeaderState::Unknown);
-        Self { upkeep, clock, holder: options.holder.clone(), term: options.term, standing }
+        let (holder, term) = (options.holder.clone(), options.term);
+        Self { upkeep, clock, holder, term, standing, rests_until: Mutex::default() }
     }
 
-    /// Takes or renews the leadership, once; `None` while another leads.
+    /// Returns the length of a term.
+    pub(crate) fn term(&self) -> Duration {
+        self.term
+    }
+
+    /// Takes or renews the leadership, once; `None` while another leads, and after [`Leadership::step_down`].
     pub(crate) async fn take(&self) -> Result<Option<Term>, StoreError> {
+        let mut rests_until = self.rests_until.lock().await;
+        if rests_until.is_some_and(|until| Instant::now() < until) {
+            return Ok(None);
+        }
+        *rests_until = None;
         let lease_ms = i64::try_from(self.term.as_millis()).unwrap_or(i64::MAX);
         let term = self.upkeep.lead(&self.holder, lease_ms, self.clock.now()).await?;
         self.stand(term.clone().map_or(LeaderState::StandsBy, LeaderState::Leads));
@@ -53,6 +68,24 @@ impl Leadership {
             return;
         }
         self.stand(LeaderState::StandsBy);
+    }
+
+    /// Returns this term to the store, because the duties of this scheduler fail, and asks for no further one for a moment.
+    pub(crate) async fn step_down(&self, term: &Term) {
+        let mut rests_until = self.rests_until.lock().await;
+        if self.current().is_none_or(|current| current.token != term.token) {
+            return;
+        }
+        // Others ask three times in this time.
+        *rests_until = Some(Instant::now() + self.term.min(FALLBACK));
+        self.standing.send_replace(LeaderState::StandsBy);
+        tracing::warn!(
+            holder = self.holder,
+            "the duties of this scheduler keep failing, so it resigns; another scheduler may lead, and this one asks again"
+        );
+        if let Err(error) = self.upkeep.resign(term).await {
+            tracing::warn!(%error, "the leadership could not be given back; another scheduler leads when the term has run out");
+        }
     }
 
     /// Waits until this scheduler leads; does not wait when it does.
@@ -223,6 +256,24 @@ mod tests {
             let _ = running.await;
             bench.rest().await;
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_leader_whose_duties_fail_for_two_terms_resigns() {
+        let bench = Bench::new(vec![("promote_due", BEGIN)]);
+        // The pauses between them grow: the sixth failure comes 3.1 s after the first.
+        bench.store.rows().failing = vec!["promote_due"; 6];
+        let leader = bench.start("a");
+        bench.next_that(|requested| acts(requested, "a")).await;
+        let standby = bench.start("b");
+        let resigned = bench.next_that(|requested| requested.what == "resign").await;
+        assert!(resigned.who == "a" && resigned.at - BEGIN >= 2_400, "{resigned:?}");
+        let promoted = bench.next_that(|requested| requested.what == "promote_due").await;
+        assert!(promoted.who == "b" && promoted.at - resigned.at <= 800, "{promoted:?}");
+        // The former leader may lead again.
+        standby.end().await;
+        bench.next_that(|requested| acts(requested, "a")).await;
+        leader.end().await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -19,6 +19,10 @@ use turnstone_store::{Doorbell, Ring, Store, StoreError, Term, Upkeep};
 
 /// The longest time that a scheduler waits at its end until the store has taken its leadership back.
 const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
+/// The number of terms for which the duties of a leader fail before it resigns, so that another scheduler leads.
+const TERMS: u32 = 2;
+/// The same at most, after it has resigned several times without a success.
+const MOST_TERMS: u32 = 64;
 /// The name of the duty that takes jobs back from workers whose leases have expired. Of all duties, only its changes are logged
 /// as a warning.
 const REAPER: &str = "reap_expired";
@@ -96,7 +100,7 @@ impl Scheduler {
     ///
     /// While nothing is due, the leader asks the store every two seconds for the next due time; [`Ring::Due`] makes it ask at
     /// once. A failing store never ends it: the first failure is logged, and it tries again after growing pauses of at most
-    /// two seconds.
+    /// two seconds. A leader whose duties fail for two terms resigns, and may lead again later.
     #[boxed]
     pub async fn run(self, shutdown: CancellationToken) {
         let holding = self.leadership.hold(&shutdown);
@@ -119,15 +123,20 @@ impl Scheduler {
     async fn run_duties(&self) {
         let mut setback = Setback::none();
         let mut timetable = Timetable::default();
+        let mut patience = self.leadership.term() * TERMS;
+        let mut led = None;
         // Subscribed before the first query, so that a job that becomes due after the query wakes the loop.
         let mut notifications = self.doorbell.listen_for_work();
         loop {
             let term = self.leadership.begun().await;
+            if led.as_ref() != Some(&term.token) {
+                setback.measure_anew();
+                led = Some(term.token.clone());
+            }
             match self.query_and_perform(&term, &mut timetable).await {
                 Ok(wait) => {
-                    if setback.recovered() {
-                        tracing::info!("the store answers the scheduler again");
-                    }
+                    patience = self.leadership.term() * TERMS;
+                    log_recovery(setback.recovered());
                     tokio::select! {
                         () = wait_or_due(&mut notifications, wait) => {}
                         // The loop then waits for the next term, and queries as soon as it begins.
@@ -136,10 +145,14 @@ impl Scheduler {
                 }
                 Err(error) => {
                     let (first, wait) = setback.failed();
-                    if first {
-                        tracing::warn!(%error, "the store failed, so the duties wait; the scheduler tries again until it answers");
+                    log_failure(first, &error);
+                    if setback.lasted() < patience {
+                        tokio::time::sleep(wait).await;
+                        continue;
                     }
-                    tokio::time::sleep(wait).await;
+                    // A duty that fails at every scheduler must not move the leadership without end.
+                    patience = (patience * 2).min(self.leadership.term() * MOST_TERMS);
+                    self.leadership.step_down(&term).await;
                 }
             }
         }
@@ -180,6 +193,8 @@ impl Scheduler {
         now: Timestamp,
         timetable: &mut Timetable,
     ) -> Result<Performed, StoreError> {
+        // `now` was read before: these steps are all that it has, or more.
+        self.upkeep.follow(self.clock.steps());
         let mut done = Performed::default();
         let mut failure = None;
         for duty in DUTIES {
@@ -235,6 +250,20 @@ async fn wait_or_due(notifications: &mut Receiver<Ring>, wait: Duration) {
     *notifications = notifications.resubscribe();
 }
 
+/// Logs that the store answers again, if it had failed.
+fn log_recovery(recovered: bool) {
+    if recovered {
+        tracing::info!("the store answers the scheduler again");
+    }
+}
+
+/// Logs the first failure of several.
+fn log_failure(first: bool, error: &StoreError) {
+    if first {
+        tracing::warn!(%error, "the store failed, so the duties wait; the scheduler tries again until it answers");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,7 +301,10 @@ mod tests {
         tick(&bench.scheduler("a")).await;
         let requested = bench.rest_in_words().await;
         assert_eq!(requested[..6], FOR_DUE);
-        assert_eq!(requested[6..], ["end_batches", "fold_statistics", "prune", "set_aside_reviews"]);
+        assert_eq!(
+            requested[6..],
+            ["bound_waits", "end_batches", "fold_statistics", "prune", "set_aside_reviews"]
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -335,7 +367,9 @@ mod tests {
     async fn the_loop_sleeps_through_rings_for_others_and_wakes_for_its_own() {
         let bench = Bench::new(Vec::new());
         let running = bench.start("a");
-        for expected in ["next_due", "end_batches", "fold_statistics", "prune", "set_aside_reviews"] {
+        for expected in
+            ["next_due", "bound_waits", "end_batches", "fold_statistics", "prune", "set_aside_reviews"]
+        {
             assert_eq!(bench.next().await.what, expected);
         }
         for _ in 0..100 {
@@ -347,6 +381,7 @@ mod tests {
             ("next_due", BEGIN + 2_000),
             "nothing but the fallback wakes it"
         );
+        assert_eq!(bench.next().await.what, "bound_waits");
         bench.store.rows().waiting = vec![("promote_due", BEGIN + 2_000)];
         bench.ring(Ring::Due);
         for expected in ["next_due"].into_iter().chain(FOR_DUE) {

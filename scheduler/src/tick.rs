@@ -7,6 +7,7 @@ use crate::duties::{Entry, Interval};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use std::collections::HashMap;
 use std::time::Duration;
+use tokio::time::Instant;
 use turnstone_domain::Timestamp;
 
 /// The longest pause between two queries: the polling interval beside the notifications.
@@ -53,17 +54,19 @@ impl Timetable {
 /// A series of failures of the store: its first failure is to be logged, and the pauses grow up to [`FALLBACK`].
 pub(crate) struct Setback {
     delays: Option<ExponentialBackoff>,
+    since: Option<Instant>,
 }
 
 impl Setback {
     /// Returns the state without failures.
     pub(crate) fn none() -> Self {
-        Self { delays: None }
+        Self { delays: None, since: None }
     }
 
     /// Counts a failure of the store. Returns true if it is the first of a series, and the pause before the next try.
     pub(crate) fn failed(&mut self) -> (bool, Duration) {
         let first = self.delays.is_none();
+        self.since.get_or_insert_with(Instant::now);
         let delays = self.delays.get_or_insert_with(|| {
             ExponentialBuilder::new()
                 .with_min_delay(Duration::from_millis(100))
@@ -74,8 +77,19 @@ impl Setback {
         (first, delays.next().unwrap_or(FALLBACK))
     }
 
+    /// Returns the time since the first failure of the series, or since [`Setback::measure_anew`].
+    pub(crate) fn lasted(&self) -> Duration {
+        self.since.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
+    /// Measures the series from its next failure on.
+    pub(crate) fn measure_anew(&mut self) {
+        self.since = None;
+    }
+
     /// Ends a series of failures, after a success. Returns true if there was one.
     pub(crate) fn recovered(&mut self) -> bool {
+        self.since = None;
         self.delays.take().is_some()
     }
 }

@@ -3,7 +3,9 @@
 
 mod budgets;
 mod every_write;
+mod forgotten;
 mod guardrails;
+mod lost_commits;
 mod lost_power;
 mod scenes;
 mod slow_awaits;

@@ -62,7 +62,7 @@ async fn events_resume_where_a_reader_stopped() {
     let whole = turnstone_tests::sse::read(&url, None, |_| false).await;
     assert_eq!(whole.first().unwrap().event, "job.enqueued");
     assert_eq!(whole.last().unwrap().event, "job.completed");
-    let ids: Vec<i64> = whole.iter().map(|event| event.id.parse().unwrap()).collect();
+    let ids: Vec<i64> = whole.iter().map(turnstone_tests::sse::number).collect();
     assert_eq!(ids, (1..=i64::try_from(whole.len()).unwrap()).collect::<Vec<_>>());
     let head = turnstone_tests::sse::read(&url, None, |seen| seen.len() == 5).await;
     let tail = turnstone_tests::sse::read(&url, Some(&head[4].id), |_| false).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use turnstone_tests::Place;
-use turnstone_tests::servers::{PgBouncer, Postgres, Redis, TcpProxy, faketime_path, find};
+use turnstone_tests::servers::{PgBouncer, Postgres, Redis, TcpProxy, WITH_STANDBYS, faketime_path, find};
 use turnstone_tests::wait;
 
 /// Returns the `psql` of the server: not every system has it in the PATH.
@@ -216,6 +216,56 @@ async fn a_stalled_proxy_forwards_nothing_until_it_heals() {
         let late = wait::output("the byte that was held back", client.read_u8()).await;
         assert_eq!(late.unwrap(), 2);
     }
+}
+
+#[tokio::test]
+async fn a_silenced_connection_carries_nothing_after_the_proxy_heals() {
+    let proxy = TcpProxy::start(echo().await).await;
+    let mut old = TcpStream::connect(proxy.addr()).await.unwrap();
+    assert_eq!(answer(&mut old, 1).await.unwrap(), 1);
+
+    proxy.silence().await;
+    let mut new = TcpStream::connect(proxy.addr()).await.unwrap();
+    let silent = async |clients: [&mut TcpStream; 2]| {
+        for client in clients {
+            client.write_all(&[2]).await.unwrap();
+            let nothing = tokio::time::timeout(Duration::from_millis(100), client.read_u8()).await;
+            assert!(nothing.is_err(), "an answer or an end came through: {nothing:?}");
+        }
+    };
+    silent([&mut old, &mut new]).await;
+    proxy.heal().await;
+    let mut last = TcpStream::connect(proxy.addr()).await.unwrap();
+    assert_eq!(answer(&mut last, 3).await.unwrap(), 3);
+    silent([&mut old, &mut new]).await;
+
+    proxy.reset_one_in(1);
+    let reset = answer(&mut last, 5).await.unwrap_err();
+    assert_eq!(reset.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn a_standby_that_was_cut_off_is_promoted_without_what_it_missed() {
+    let primary = Postgres::own_with(WITH_STANDBYS).await;
+    let database = primary.database().await;
+    let (stream, address) = (TcpProxy::start(primary.addr()).await, TcpProxy::start(primary.addr()).await);
+    let url = database.url_at(address.addr());
+    psql_at(&url, "CREATE TABLE t (n int)").await.unwrap();
+    let standby = primary.standby("second", stream.addr()).await;
+    psql_at(&url, "INSERT INTO t VALUES (1)").await.unwrap();
+    primary.until_streams_to("second").await;
+    stream.cut().await;
+    psql_at(&url, "INSERT INTO t VALUES (2)").await.unwrap();
+    assert!(
+        psql_at(&standby.url(&database), "INSERT INTO t VALUES (3)").await.unwrap_err().contains("read-only")
+    );
+
+    primary.stop_immediate().await;
+    standby.promote().await;
+    address.switch_to(standby.addr()).await;
+    psql_at(&url, "INSERT INTO t VALUES (4)").await.unwrap();
+    assert_eq!(psql_at(&url, "SELECT string_agg(n::text, ' ' ORDER BY n) FROM t").await.unwrap(), "1 4");
 }
 
 #[tokio::test]

@@ -76,6 +76,15 @@ async fn every_stream_is_read_by_an_independent_client() {
         assert_eq!(ids(&rest), known[2..], "{path}");
     }
 
+    for path in [format!("/agents/lead/getevents/{request}"), format!("/agents/lead/getevents/{run}")] {
+        let refused = http.get(format!("{}{path}?since=9999", fleet.url)).send().await.unwrap();
+        assert_eq!(refused.status(), 409, "{path}");
+        let get = http.get(format!("{}{path}?stream=true&since=9999", fleet.url));
+        let anew = read(get.header("accept", "text/event-stream"), "request_completed").await;
+        assert_eq!((anew[0].event.as_str(), anew[0].id.as_str()), ("reset", "0"), "{path}");
+        assert_eq!(ids(&anew)[1..], numbers, "{path}");
+    }
+
     let message = json!({"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "go"}]}});
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "SendStreamingMessage", "params": message});
     let requested = http.post(format!("{}/a2a/lead", fleet.url)).header("a2a-version", "1.0").json(&call);

@@ -19,6 +19,7 @@ pub mod binaries;
 pub mod clock;
 pub mod crash;
 pub mod documents;
+pub mod earlier;
 pub mod fleet;
 pub mod http;
 pub mod insist;

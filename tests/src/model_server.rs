@@ -79,6 +79,17 @@ impl Reply {
         Self::Held(gate.clone(), Box::new(self))
     }
 
+    /// Returns the reply so long after the request, as a real model does. Call it within the script.
+    pub fn after(self, time: Duration) -> Self {
+        let gate = Gate::default();
+        let opened = gate.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(time).await;
+            opened.open();
+        });
+        self.behind(&gate)
+    }
+
     /// Returns the tokens that are reported with it.
     fn reported(&self) -> i64 {
         match self {

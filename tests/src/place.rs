@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 use turnstone_domain::ids::SystemIds;
-use turnstone_domain::{Clock, SystemClock};
+use turnstone_domain::{Clock, MachineClock};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, SqliteStore, Store, StoreError};
 
 /// The pause before a database that is down is tried again.
@@ -23,7 +23,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The invariants of a database that no worker uses.
-const INVARIANTS: [(&str, &str); 9] = [
+const INVARIANTS: [(&str, &str); 10] = [
     ("jobs are active without a worker", "SELECT count(*) FROM jobs WHERE state = 'active'"),
     ("reservations are left behind", "SELECT count(*) FROM totals WHERE reserved <> 0"),
     ("jobs hold a reservation", "SELECT count(*) FROM jobs WHERE reserved <> 0"),
@@ -40,6 +40,7 @@ const INVARIANTS: [(&str, &str); 9] = [
         "turns of completed jobs have not seven phases",
         "SELECT count(*) FROM (SELECT c.job_seq FROM journal c JOIN jobs j ON j.seq = c.job_seq WHERE c.phases > 0 AND j.state = 'completed' AND NOT EXISTS (SELECT 1 FROM journal e WHERE e.job_seq = j.seq AND e.names LIKE '%error.replaced%') GROUP BY c.job_seq, c.turn HAVING sum(c.phases) <> 7) AS odd",
     ),
+    ("records lack phases or turns", journal::HOLES),
     ("streams of events have gaps", journal::GAPS),
     (
         "conversations have gaps",
@@ -137,7 +138,7 @@ impl Place {
         match self {
             Self::File(path) => {
                 let store = SqliteStore::open_sealed(path, keys, Arc::new(SystemIds)).await?;
-                Ok((store, Arc::new(SystemClock)))
+                Ok((store, Arc::new(MachineClock::default())))
             }
             Self::Url(url) => {
                 let options = PostgresOptions { encryption: keys.cloned(), ..options(url) };
@@ -176,6 +177,61 @@ impl Place {
                 conn.close().await
             }
         }
+    }
+
+    /// Copies the database, so that [`Place::forget`] can bring this moment back.
+    pub async fn remember(&self) {
+        match self {
+            Self::File(path) => self.change(&format!("VACUUM INTO '{}.kept'", path.display())).await,
+            Self::Url(_) => {
+                let copy = |table: &String| format!("CREATE TABLE kept.{table} AS TABLE {table};");
+                let copies: String = self.tables().await.iter().map(copy).collect();
+                self.change_freely(&format!(
+                    "DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept; {copies}"
+                ))
+                .await;
+            }
+        }
+    }
+
+    /// Loses what was committed since [`Place::remember`], as a failover to a standby that missed it does, or a restored
+    /// copy. Processes that use the database are not notified.
+    pub async fn forget(&self) {
+        let restore =
+            |table: &String| format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM kept.{table};");
+        let restored: String = self.tables().await.iter().map(restore).collect();
+        let sql = match self {
+            Self::File(path) => format!(
+                "PRAGMA foreign_keys = OFF; ATTACH '{}.kept' AS kept; BEGIN IMMEDIATE; {restored} COMMIT;",
+                path.display()
+            ),
+            Self::Url(_) => format!(
+                "BEGIN; SET LOCAL session_replication_role = replica; {restored} DROP SCHEMA kept CASCADE; COMMIT;"
+            ),
+        };
+        self.change_freely(&sql).await;
+    }
+
+    /// Runs a statement that the product's own role may not run.
+    async fn change_freely(&self, sql: &str) {
+        match self {
+            Self::File(_) => self.change(sql).await,
+            Self::Url(url) => Self::Url(url.replacen("turnstone@", "postgres@", 1)).change(sql).await,
+        }
+    }
+
+    /// Returns the names of all tables. A partition is part of its table.
+    async fn tables(&self) -> Vec<String> {
+        let sql = match self {
+            Self::File(_) => {
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            }
+            Self::Url(_) => {
+                "SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace \
+                 AND relkind IN ('r', 'p') AND NOT relispartition"
+            }
+        };
+        self.rows::<(String,)>(sql).await.into_iter().map(|(name,)| name).collect()
     }
 
     /// Returns one number.

@@ -69,6 +69,15 @@ pub async fn follow(url: impl Fn() -> String, mut enough: impl FnMut(&[Event]) -
     wait::output_within("the last event of a stream", PATIENCE, following).await
 }
 
+/// Returns the number of an event in its stream.
+///
+/// # Panics
+/// When its id is none of a stream.
+#[must_use]
+pub fn number(event: &Event) -> i64 {
+    event.id.split('.').next().and_then(|number| number.parse().ok()).expect("a number")
+}
+
 /// Returns the data of an event.
 ///
 /// # Panics

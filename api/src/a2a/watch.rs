@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::error::Elapsed;
+use turnstone_domain::feed::StreamCursor;
 use turnstone_domain::{EventName, Job, JobState};
 use turnstone_store::{EventFilter, Piece};
 
@@ -83,7 +84,7 @@ async fn open(app: &Shared, job: &Job, live: bool) -> Result<Feed, RpcRefusal> {
         ended: false,
         live: engagement.filter(|_| live),
     };
-    Ok(Feed::open(app.clone(), source, 0).await?)
+    Ok(Feed::open(app.clone(), source, StreamCursor::default()).await?)
 }
 
 /// Returns the next frame. An error when it is time to query the delegates of a parked job: their questions are in
@@ -152,6 +153,8 @@ impl TaskStream {
             StreamFrame::Event(event) if event.name == EventName::ArtifactGenerated => {
                 self.look_at_files().await
             }
+            // What the client has received may not be so any more.
+            StreamFrame::Reset(_) => self.look().await,
             StreamFrame::Event(event) if moves(event.name) => self.look().await,
             StreamFrame::Event(_) => Ok(()),
         }

@@ -6,6 +6,7 @@ use crate::api::{App, Shared};
 use crate::caller::Who;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Segment, Segments};
+use crate::reset::Reset;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::value::RawValue;
@@ -62,7 +63,8 @@ pub(crate) async fn of_subject(
     security(("tenant" = ["viewer"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
-        ("request_id" = String, Query, description = "The request."),
+        ("request_id" = Option<String>, Query, description = "The request."),
+        ("run_id" = Option<String>, Query, description = "The run, without `request_id`."),
         ("since" = Option<i64>, Query, description = "Only events with a greater id.", minimum = 0),
         ("stream" = Option<bool>, Query, description = "Server-sent events instead of a list."),
     ),
@@ -87,6 +89,8 @@ pub(crate) async fn of_parameter(
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("run_id" = String, Path, description = "The run."),
+        ("since" = Option<i64>, Query, description = "Only events with a greater id.", minimum = 0),
+        ("stream" = Option<bool>, Query, description = "Server-sent events instead of a list."),
     ),
     responses((status = 200, description = "The events, oldest first.", body = Vec<serde_json::Value>)),
 )]
@@ -146,7 +150,10 @@ fn since(params: &Params) -> Result<Option<i64>, Failure> {
 }
 
 async fn list(app: &App, run: &Engagement, request: Option<&JobId>, since: i64) -> Answer {
-    run_events::catch_up(app, run).await?;
+    let newest = run_events::catch_up(app, run).await?.last;
+    if since > newest {
+        return Err(Reset::of_run(newest, since).into_error().into());
+    }
     let page = app.api.store.runs.run_events(&run.id, since, request, MOST).await?;
     resume::note_displayed(app, &page.events).await?;
     shown(&page.events, page.more)

@@ -6,7 +6,8 @@ use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
-use turnstone_domain::checkpoint;
+use turnstone_domain::record::RecordGap;
+use turnstone_domain::{Phase, checkpoint};
 use turnstone_store::{CheckpointRow, Page};
 use utoipa::ToSchema;
 
@@ -40,7 +41,26 @@ struct Checkpoint {
 #[schema(as = EngagementCheckpoints)]
 struct Checkpoints {
     checkpoints: Vec<Checkpoint>,
+    /// The turns and phases that the whole record lacks, because the database lost them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<MissingPhase>,
     pagination: OpenEnd,
+}
+
+/// A turn that the record of an engagement lacks, or a phase of one.
+#[derive(Serialize, ToSchema)]
+struct MissingPhase {
+    turn: i64,
+    /// Absent if the whole turn is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "infer")]
+    phase: Option<&'static str>,
+}
+
+impl From<RecordGap> for MissingPhase {
+    fn from(gap: RecordGap) -> Self {
+        Self { turn: gap.turn, phase: gap.phase.map(Phase::as_str) }
+    }
 }
 
 /// The position of a page in a list that is not counted.
@@ -111,5 +131,7 @@ pub(crate) async fn checkpoints(
     let with_body = |row: &CheckpointRow| with_bodies && row.checkpoint.turn <= released;
     let checkpoints = rows.into_iter().map(|row| Checkpoint::of(with_body(&row), row)).collect();
     let pagination = OpenEnd { page, per_page: slice.limit, has_more };
-    Ok(reply::ok(&Checkpoints { checkpoints, pagination }))
+    let missing = app.api.store.views.record_gaps(&engagement.id).await?;
+    let missing = missing.into_iter().map(MissingPhase::from).collect();
+    Ok(reply::ok(&Checkpoints { checkpoints, missing, pagination }))
 }

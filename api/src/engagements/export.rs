@@ -48,6 +48,7 @@ pub(crate) async fn export(State(app): State<Shared>, Segment(id): Segment, tena
         let message = format!("Engagement {id} had several inputs; a document has room for one.");
         return Err(OjsError::conflict(message).into());
     }
+    complete(&app, &engagement.id).await?;
     // An unverified import is not signed: other servers would trust it like an engagement of this one.
     let is_verified = !agent.imported || agent.admitted == Some(Admission::Signed);
     let record = record(&app, engagement, agent, job).await?;
@@ -56,6 +57,20 @@ pub(crate) async fn export(State(app): State<Shared>, Segment(id): Segment, tena
         OjsError::new(500, "internal", format!("The document cannot be written: {error}."), "Report this.")
     })?;
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], text).into_response())
+}
+
+/// Refuses an engagement whose record lacks turns or phases: a document of it would look like a whole one.
+async fn complete(app: &App, id: &EngagementId) -> Result<(), Failure> {
+    let missing = app.api.store.views.record_gaps(id).await?;
+    let Some(first) = missing.first() else { return Ok(()) };
+    let rest = match missing.len() - 1 {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let message = format!("The record of engagement {id} is incomplete: {first}{rest}.");
+    let advice = "The database lost commits. `turnstone doctor --data` names all that is missing; restore it from a backup, \
+                  or read what is left with `GET /engagements/ID/checkpoints`.";
+    Err(OjsError::new(500, "incomplete_record", message, advice).into())
 }
 
 /// Returns all checkpoints, each with its job.

@@ -17,6 +17,7 @@ pub(super) struct StoreMetrics {
     ended: IntCounterVec,
     oldest: GaugeVec,
     reviews: IntGauge,
+    transaction: IntGauge,
     budgets: GaugeVec,
 }
 
@@ -27,15 +28,17 @@ impl StoreMetrics {
             ended: IntCounterVec::new(opts(names::JOBS_ENDED), &["queue", "state"])?,
             oldest: GaugeVec::new(opts(names::QUEUE_OLDEST), &["queue"])?,
             reviews: IntGauge::with_opts(opts(names::REVIEWS_OPEN))?,
+            transaction: IntGauge::with_opts(opts(names::DATABASE_TRANSACTION))?,
             budgets: GaugeVec::new(opts(names::BUDGET_USED), &["budget", "unit"])?,
         })
     }
 
     pub(super) fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
-        let all: [Box<dyn Collector>; 4] = [
+        let all: [Box<dyn Collector>; 5] = [
             Box::new(self.ended.clone()),
             Box::new(self.oldest.clone()),
             Box::new(self.reviews.clone()),
+            Box::new(self.transaction.clone()),
             Box::new(self.budgets.clone()),
         ];
         all.into_iter().try_for_each(|one| registry.register(one))
@@ -62,6 +65,7 @@ impl StoreMetrics {
             self.oldest.with_label_values(&[queue.as_str()]).set(Duration::from_millis(waited).as_secs_f64());
         }
         self.reviews.set(number(found.open_reviews));
+        self.transaction.set(found.oldest_transaction.map_or(0, |open| open.seconds));
         self.read_budgets(store, now).await
     }
 

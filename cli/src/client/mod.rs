@@ -112,7 +112,7 @@ impl Client {
         self.part(&self.get(path, query).await?, name)
     }
 
-    /// Reads the first `limit` elements of a paged list, and the total number, if the server reports it.
+    /// Reads the first `limit` elements of a list in numbered pages, and the total number, if the server reports it.
     ///
     /// # Errors
     /// The error of the server or of the connection.
@@ -122,32 +122,42 @@ impl Client {
         filters: &[(&str, String)],
         limit: usize,
     ) -> Result<(Vec<T>, Option<u64>), Failure> {
-        self.pages(path, filters, "items", limit).await
+        self.parts(path, filters, "items", (limit, ["per_page", "page"])).await
     }
 
-    /// Reads the same from a list in the member `name`; a list without pages is read as it is.
+    /// Reads the same from a list in slices, which is in the member `name`.
     ///
     /// # Errors
     /// The error of the server or of the connection.
-    pub async fn pages<T: DeserializeOwned>(
+    pub async fn slices<T: DeserializeOwned>(
         &self,
         path: &[&str],
         filters: &[(&str, String)],
         name: &str,
         limit: usize,
     ) -> Result<(Vec<T>, Option<u64>), Failure> {
+        self.parts(path, filters, name, (limit, ["limit", "offset"])).await
+    }
+
+    async fn parts<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        filters: &[(&str, String)],
+        name: &str,
+        (limit, [size, position]): (usize, [&'static str; 2]),
+    ) -> Result<(Vec<T>, Option<u64>), Failure> {
         let per_page = limit.clamp(1, PAGE);
         let (mut list, mut total): (Vec<T>, _) = (Vec::new(), None);
         let mut after: Option<String> = None;
         for page in 1.. {
-            // Admin lists count pages, data lists count elements; each ignores the other's parameters. A list that names
-            // its last element continues after it.
-            let part = [("per_page", per_page.to_string()), ("limit", per_page.to_string())];
-            let place = match &after {
-                Some(after) => vec![("after", after.clone())],
-                None => vec![("page", page.to_string()), ("offset", list.len().to_string())],
+            // A list that names its last element continues after it.
+            let place = match (&after, position) {
+                (Some(after), _) => ("after", after.clone()),
+                (None, "page") => (position, page.to_string()),
+                (None, _) => (position, list.len().to_string()),
             };
-            let answer: RawObject = self.get(path, &[filters, &part, &place].concat()).await?;
+            let part = [(size, per_page.to_string()), place];
+            let answer: RawObject = self.get(path, &[filters, &part].concat()).await?;
             let end: Option<PartEnd> = self.part(&answer, "pagination")?;
             let found: Vec<T> = self.part(&answer, name)?;
             let is_paged = end.is_some();

@@ -175,6 +175,12 @@ impl Client {
                 progress.cursor.clone_from(&event.id);
             }
             progress.arrived += 1;
+            if event.event == "reset" {
+                // The database does not have what was shown, such as after a fail-over.
+                self.output.remark("the server lost some of these events; the stream begins anew");
+                progress.at_end = false;
+                continue;
+            }
             progress.at_end |= EventName::parse(&event.event).is_some_and(EventName::ends_job);
             if seen(&event.event, &data)?.is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -327,6 +333,22 @@ mod tests {
         let (client, requested) = server(answers).await;
         assert_eq!(client.watch("j", |_| Ok(())).await.unwrap(), Ending::Completed);
         assert_eq!(requested.await.unwrap().len(), 6);
+    }
+
+    #[tokio::test]
+    async fn a_reset_stream_continues_where_it_says() {
+        let reset = "id: 0\nevent: reset\ndata: {\"code\":\"cursor_lost\",\"begin\":\"0\"}\n\n";
+        let first = broken_off(&(event(7, "job.completed") + reset));
+        let last = complete("200 OK", &(event(1, "job.enqueued") + &event(2, "job.completed")));
+        let (client, requested) = server(vec![first, last, complete("200 OK", &job("completed"))]).await;
+        let mut seen = Vec::new();
+        let ending = client.watch("j", |event| {
+            seen.push(event["seq"].as_i64().unwrap());
+            Ok(())
+        });
+        assert_eq!(ending.await.unwrap(), Ending::Completed);
+        assert_eq!(seen, [7, 1, 2]);
+        assert!(requested.await.unwrap()[1].contains("last-event-id: 0\r\n"));
     }
 
     #[tokio::test]

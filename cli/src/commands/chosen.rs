@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Format, text};
 use clap::Args;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::future::Future;
 use std::process::ExitCode;
@@ -34,6 +35,33 @@ pub struct Listed {
     pub list: &'static str,
     /// The member of an element that is its name.
     pub name: &'static str,
+    /// The way in which it is read.
+    pub read: Reading,
+}
+
+/// The ways in which the elements of a list are read.
+#[derive(Clone, Copy, Debug)]
+pub enum Reading {
+    /// All at once.
+    Whole,
+    /// In slices.
+    Slices,
+    /// In numbered pages.
+    Pages,
+}
+
+impl Listed {
+    /// Reads the whole list.
+    ///
+    /// # Errors
+    /// The error of the server or of the connection.
+    pub async fn all<T: DeserializeOwned>(self, client: &Client) -> Result<Vec<T>, Failure> {
+        match self.read {
+            Reading::Whole => client.member(self.path, &[], self.list).await,
+            Reading::Slices => Ok(client.slices(self.path, &[], self.list, usize::MAX).await?.0),
+            Reading::Pages => Ok(client.list(self.path, &[], usize::MAX).await?.0),
+        }
+    }
 }
 
 /// The action on each.
@@ -49,7 +77,7 @@ impl Chosen {
     async fn names(self, client: &Client, listed: Listed) -> anyhow::Result<Vec<String>> {
         let Some(pattern) = self.matching else { return several::ids(self.names) };
         let pattern = WildMatch::new(&pattern);
-        let (all, _) = client.pages::<Map<String, Value>>(listed.path, &[], listed.list, usize::MAX).await?;
+        let all: Vec<Map<String, Value>> = listed.all(client).await?;
         let names = all.iter().filter_map(|item| item.get(listed.name)?.as_str());
         Ok(names.filter(|name| pattern.matches(name)).map(str::to_owned).collect())
     }

@@ -29,10 +29,24 @@ impl Address {
     }
 }
 
+/// Parses an address. One that names several hosts (`postgres://user@a:5432,b:5432/t`) is parsed with the first of them; the
+/// second value is all of them.
+pub fn parse(address: &str) -> Option<(Url, Option<&str>)> {
+    let begin = address.find("://")? + 3;
+    let end = address[begin..].find(['/', '?', '#']).map_or(address.len(), |at| begin + at);
+    let begin = address[begin..end].rfind('@').map_or(begin, |at| begin + at + 1);
+    let hosts = &address[begin..end];
+    let Some((first, _)) = hosts.split_once(',') else {
+        return Url::parse(address).ok().map(|url| (url, None));
+    };
+    let one = format!("{}{first}{}", &address[..begin], &address[end..]);
+    Url::parse(&one).ok().map(|url| (url, Some(hosts)))
+}
+
 /// Registers the password as a secret. A password that is also another part of the address protects nothing, and
 /// redacting it would hit other words.
 fn conceal_password(address: &str) {
-    let Ok(url) = Url::parse(address) else { return };
+    let Some((url, _)) = parse(address) else { return };
     let in_query =
         url.query_pairs().filter(|(name, _)| name == "password").map(|(_, value)| value.into_owned());
     for password in url.password().map(str::to_owned).into_iter().chain(in_query) {
@@ -50,7 +64,7 @@ impl fmt::Display for Address {
             Self::Reference(reference) => return write!(f, "{reference}"),
             Self::Given(address) => address,
         };
-        let Some(mut url) = Url::parse(address).ok().filter(|url| !url.cannot_be_a_base()) else {
+        let Some((mut url, hosts)) = parse(address).filter(|(url, _)| !url.cannot_be_a_base()) else {
             return f.write_str("***");
         };
         if url.password().is_some() && url.set_password(Some("***")).is_err() {
@@ -58,7 +72,13 @@ impl fmt::Display for Address {
         }
         url.set_query(None);
         url.set_fragment(None);
-        write!(f, "{url}")
+        let Some(hosts) = hosts else { return write!(f, "{url}") };
+        let user = match (url.username(), url.password()) {
+            ("", None) => String::new(),
+            (user, None) => format!("{user}@"),
+            (user, Some(hidden)) => format!("{user}:{hidden}@"),
+        };
+        write!(f, "{}://{user}{hosts}{}", url.scheme(), url.path())
     }
 }
 
@@ -96,6 +116,8 @@ mod tests {
         for (given, shown) in [
             ("postgres://ann:s3cret-word@db:5432/t", "postgres://ann:***@db:5432/t"),
             ("postgres://db/t?password=s3cret-word&user=ann", "postgres://db/t"),
+            ("postgres://ann:s3cret-word@a:1,[::1]:2,b/t?x=y", "postgres://ann:***@a:1,[::1]:2,b/t"),
+            ("postgres://a,b/t", "postgres://a,b/t"),
             ("postgres:///t?host=/run/postgresql", "postgres:///t"),
             ("redis://:s3cret-word@cache/0", "redis://:***@cache/0"),
             ("s3cret-word", "***"),
@@ -111,7 +133,7 @@ mod tests {
     #[test]
     fn a_resolved_password_is_struck_out_but_not_a_common_word() {
         address("postgres://ann:quite-unguessable@db/t").resolve().unwrap();
-        address("postgres://db/t?password=in-the-query").resolve().unwrap();
+        address("postgres://a:1,b:2/t?password=in-the-query").resolve().unwrap();
         address("postgres://plain-word:plain-word@db/t").resolve().unwrap();
         let text = turnstone_telemetry::redact("quite-unguessable in-the-query plain-word");
         assert_eq!(text, "*** *** plain-word");

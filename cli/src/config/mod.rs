@@ -1,6 +1,6 @@
 //! The configuration: flag, then environment variable `TURNSTONE_SECTION__KEY`, then `turnstone.toml`, then default.
 
-mod address;
+pub mod address;
 mod budgets;
 mod encryption;
 mod layers;

@@ -1,11 +1,13 @@
 //! The duties, one file each, and the table of them. A duty is a request to the store; its rules are in
 //! `shared/store/src/engine/ops/upkeep.rs` and the files that it names.
 
+mod bound_waits;
 mod end_batches;
 mod expire_jobs;
 mod expire_reviews;
 mod fire_cron;
 mod fold_statistics;
+mod number_commits;
 mod promote_due;
 mod prune;
 mod reap_expired;
@@ -34,7 +36,9 @@ pub(crate) const DUTIES: &[Entry] = &[
     time_out_jobs::ENTRY,
     reap_expired::ENTRY,
     promote_due::ENTRY,
+    bound_waits::ENTRY,
     end_batches::ENTRY,
+    number_commits::ENTRY,
     fold_statistics::ENTRY,
     prune::ENTRY,
     set_aside_reviews::ENTRY,

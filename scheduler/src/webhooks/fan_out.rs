@@ -33,9 +33,11 @@ impl FanOut<'_> {
         let filter = FeedFilter::of_names(names_matching(patterns));
         for _ in 0..STEPS {
             let mark = self.webhooks.webhook_mark().await?;
-            let from = mark.max(Cursor::after_all_of(since));
+            // Positions of this database: they name no commit to look for.
+            let begin = Cursor::after_all_of(since, 0);
+            let from = if mark.place() < begin.place() { begin } else { mark };
             let page = self.feed.feed(&filter, from, PAGE).await?;
-            if page.cursor > from {
+            if page.cursor.place() > from.place() {
                 let deliveries =
                     page.events.iter().flat_map(|event| self.deliveries(event, hooks, now)).collect();
                 self.webhooks.fan_out(term, mark, page.cursor, deliveries).await?;

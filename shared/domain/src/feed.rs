@@ -4,13 +4,16 @@ use crate::{EngagementId, EventName, JobId, Phase, Timestamp, event};
 use serde_json::Value;
 use std::fmt;
 
-/// The position of a reader in the feed. Text like `evt_27.4.1`, which is opaque to clients.
+/// The position of a reader in the feed. Text like `evt_829.4.1.27`, which is opaque to clients.
 ///
-/// It is the place of an event in the one order of all events, and so the id of that event as well.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+/// It names the commit that wrote an event, the event's stream, and its number there. The id of the event is the same text
+/// without the number of the commit, which is given only after the commit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cursor {
-    /// The number that orders the transactions that wrote events.
-    pub tx: i64,
+    /// The number of the commit in the order of all commits; 0 until the store has looked it up.
+    pub number: i64,
+    /// The random identity of the commit. 0 names none: the number alone is the position, as in the marks of the store.
+    pub commit: i64,
     /// The stream of the event.
     pub stream: i64,
     /// Its number there.
@@ -19,29 +22,82 @@ pub struct Cursor {
 
 impl Cursor {
     /// Before every event.
-    pub const START: Self = Self { tx: 0, stream: 0, seq: 0 };
+    pub const START: Self = Self { number: 0, commit: 0, stream: 0, seq: 0 };
 
-    /// After every event that transactions up to `tx` wrote.
+    /// After every event of this commit and of those before it.
     #[must_use]
-    pub fn after_all_of(tx: i64) -> Self {
-        Self { tx, stream: i64::MAX, seq: i64::MAX }
+    pub fn after_all_of(number: i64, commit: i64) -> Self {
+        Self { number, commit, stream: i64::MAX, seq: i64::MAX }
+    }
+
+    /// Returns the place in the order of all events. It is complete once the store has looked up the number.
+    #[must_use]
+    pub fn place(&self) -> (i64, i64, i64) {
+        (self.number, self.stream, self.seq)
+    }
+
+    /// Returns the id of the event at this position.
+    #[must_use]
+    pub fn event_id(&self) -> String {
+        format!("evt_{}.{}.{}", self.commit, self.stream, self.seq)
+    }
+
+    /// Reads a cursor or the id of an event; `None` for anything else.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.strip_prefix("evt_")?.split('.').map(number);
+        let (commit, stream, seq) = (parts.next()??, parts.next()??, parts.next()??);
+        let number = parts.next().map_or(Some(0), |number| number.filter(|number| *number > 0))?;
+        let cursor = Self { number, commit, stream, seq };
+        (parts.next().is_none() && (commit > 0 || cursor == Self::START)).then_some(cursor)
+    }
+}
+
+/// Reads decimal digits.
+fn number(text: &str) -> Option<i64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.event_id())?;
+        if self.number > 0 { write!(f, ".{}", self.number) } else { Ok(()) }
+    }
+}
+
+/// The position of a reader in one stream, such as that of an engagement. Text like `12.829`, or `12`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct StreamCursor {
+    /// The number of the last event that was read; 0 before the first.
+    pub seq: i64,
+    /// The commit that wrote it. Without it the store can only refuse a number above the newest.
+    pub commit: Option<i64>,
+}
+
+impl StreamCursor {
+    /// After the event with this number.
+    #[must_use]
+    pub fn after(seq: i64) -> Self {
+        Self { seq, commit: None }
     }
 
     /// Reads the text; `None` for anything that [`fmt::Display`] does not write.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.strip_prefix("evt_")?.split('.').map(|part| {
-            let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-            digits.then(|| part.parse::<i64>().ok()).flatten()
-        });
-        let cursor = Self { tx: parts.next()??, stream: parts.next()??, seq: parts.next()?? };
-        parts.next().is_none().then_some(cursor)
+        match text.split_once('.') {
+            None => Some(Self::after(number(text)?)),
+            Some((seq, commit)) => Some(Self { seq: number(seq)?, commit: Some(number(commit)?) }),
+        }
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for StreamCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "evt_{}.{}.{}", self.tx, self.stream, self.seq)
+        match self.commit {
+            Some(commit) => write!(f, "{}.{commit}", self.seq),
+            None => write!(f, "{}", self.seq),
+        }
     }
 }
 
@@ -205,20 +261,34 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_back_and_nothing_else_is() {
-        let cursor = Cursor { tx: 27, stream: i64::MAX, seq: 3 };
+        let cursor = Cursor { number: 27, commit: i64::MAX, stream: i64::MAX, seq: 3 };
         assert_eq!(Cursor::parse(&cursor.to_string()), Some(cursor));
+        assert_eq!(Cursor::parse(&cursor.event_id()), Some(Cursor { number: 0, ..cursor }));
+        assert_eq!(Cursor::parse(&Cursor::START.to_string()), Some(Cursor::START));
         for bad in [
             "",
             "evt_",
             "27.4.1",
             "evt_1.2",
-            "evt_1.2.3.4",
+            "evt_1.2.3.4.5",
+            "evt_1.2.3.0",
+            "evt_0.2.3",
             "evt_-1.2.3",
             "evt_+1.2.3",
             "evt_1..3",
             "evt_99999999999999999999.1.1",
         ] {
             assert_eq!(Cursor::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_of_a_stream_is_read_back_and_nothing_else_is() {
+        for text in ["0", "12", "12.829"] {
+            assert_eq!(StreamCursor::parse(text).map(|cursor| cursor.to_string()).as_deref(), Some(text));
+        }
+        for bad in ["", "-1", "1.", ".1", "1.2.3", "x"] {
+            assert_eq!(StreamCursor::parse(bad), None, "{bad:?}");
         }
     }
 

@@ -1,4 +1,7 @@
-//! Identifiers: UUIDv7 as lower-case text, made in Rust, never by the database.
+//! Identifiers: UUIDs as lower-case text, made in Rust, never by the database.
+//!
+//! Most are new UUIDv7s. The ids that a turn sends to other systems derive from the turn ([`IdSource`]), so that a turn
+//! that runs again after lost commits sends the same ones.
 
 use crate::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
@@ -138,6 +141,118 @@ id!(
 pub trait Ids: Send + Sync + 'static {
     /// Returns a new UUIDv7 in lower case; later calls sort after earlier ones within one process.
     fn next(&self) -> String;
+
+    /// Returns the id that derives from this source; only a world that repeats recorded ids returns another one.
+    fn derived(&self, source: &IdSource<'_>) -> String {
+        source.id()
+    }
+}
+
+/// The place in a job from which an id derives.
+///
+/// A database may lose commits: an asynchronous standby takes over, or an older copy is restored. The turn then runs again
+/// from the older record. Ids that other systems saw, such as an `Idempotency-Key`, have to be the same ones then. So they
+/// are a function of the job, the turn and the position, and of nothing random.
+///
+/// Two different sources have two different ids, within a job and over all jobs. A call that an operator repeats
+/// (tool-retry) keeps the id of its journal row. A fork is a job of its own, so its calls have other ids.
+#[derive(Clone, Copy, Debug)]
+pub struct IdSource<'a> {
+    /// The job, with the tenant for which its id was chosen.
+    pub job: &'a JobId,
+    /// The turn. Nodes of a flow and iterations of a loop are turns of their own.
+    pub turn: i64,
+    /// The thing within the turn.
+    pub of: Identified<'a>,
+}
+
+/// The thing within a turn that a derived id identifies.
+#[derive(Clone, Copy, Debug)]
+pub enum Identified<'a> {
+    /// A call that the model requests. When the model is asked again and requests another tool at this position, that is
+    /// another call. Other arguments do not make another call: the effect may be there already, and the tool decides.
+    RequestedCall {
+        /// The position among the calls of the answer, from 0.
+        position: usize,
+        /// The name of the tool.
+        tool: &'a str,
+    },
+    /// The call of a flow's node, or the wait for the user after an agent's answer. A turn has one at most.
+    PlannedCall {
+        /// The name of the tool.
+        tool: &'a str,
+    },
+    /// The job of a delegate or of a reviewer.
+    ChildJob {
+        /// The call that it answers.
+        call: &'a CallId,
+        /// The position of the call, or of the flow: delegates of a turn sort by it.
+        position: usize,
+        /// The number of delegates that the turn had for this call before.
+        number: usize,
+    },
+    /// The engagement of the same delegate.
+    ChildEngagement {
+        /// The call that it answers.
+        call: &'a CallId,
+        /// The position of the call, or of the flow: delegates of a turn sort by it.
+        position: usize,
+        /// The number of delegates that the turn had for this call before.
+        number: usize,
+    },
+    /// The transaction of the turn's state.
+    StateTransaction,
+}
+
+impl IdSource<'_> {
+    /// Returns the id: always the same one for the same source.
+    ///
+    /// It is a UUIDv7, which OJS demands of jobs (core §3.1). Its time is that of the job's own id and a millisecond per
+    /// turn. Number and position follow, so that derived ids sort after the job's, in the order of their use. The other
+    /// 62 bits are the SHA-256 of all parts.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let (kind, number, position, name) = match self.of {
+            Identified::RequestedCall { position, tool } => ("call", 0, position, tool),
+            Identified::PlannedCall { tool } => ("planned-call", 0, 0, tool),
+            Identified::ChildJob { call, position, number } => ("child-job", number, position, call.as_str()),
+            Identified::ChildEngagement { call, position, number } => {
+                ("child-engagement", number, position, call.as_str())
+            }
+            Identified::StateTransaction => ("state-transaction", 0, 0, ""),
+        };
+        let (turn, at) = (self.turn.to_string(), (number.to_string(), position.to_string()));
+        let mut bytes = hashed(&[kind, self.job.as_str(), &turn, &at.0, &at.1, name]);
+        let own = uuid::Uuid::parse_str(self.job.shown()).unwrap_or_default();
+        // 48 bits of time, then the version, and 4 and 8 bits that only sort.
+        let time = (own.as_u128() >> 80).saturating_add(u128::from(self.turn.unsigned_abs()));
+        bytes[..6].copy_from_slice(&time.to_be_bytes()[10..]);
+        bytes[6] = u8::try_from(number.min(0xf)).unwrap_or_default();
+        bytes[7] = u8::try_from(position.min(0xff)).unwrap_or_default();
+        of_version(uuid::Version::SortRand, bytes)
+    }
+}
+
+/// Returns the UUIDv8 that derives from these parts: always the same one, and another one for other parts. It reveals
+/// none of them.
+#[must_use]
+pub fn of_parts(parts: &[&str]) -> String {
+    of_version(uuid::Version::Custom, hashed(parts))
+}
+
+fn hashed(parts: &[&str]) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        // With its length, no part can be read as a piece of its neighbour.
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    first_half(hash.finalize().into())
+}
+
+fn of_version(version: uuid::Version, bytes: [u8; 16]) -> String {
+    let made = uuid::Builder::from_bytes(bytes).with_version(version).with_variant(uuid::Variant::RFC4122);
+    made.into_uuid().to_string()
 }
 
 /// UUIDv7 from the machine's clock and randomness.
@@ -149,6 +264,15 @@ impl Ids for SystemIds {
     fn next(&self) -> String {
         uuid::Uuid::now_v7().to_string()
     }
+}
+
+/// Returns the identity of a commit from a new UUIDv7: above zero, and never given twice. The milliseconds of twelve days are
+/// in the high bits, so that rows of one time are stored together. 33 random bits follow.
+#[must_use]
+pub fn commit_id(new: &str) -> i64 {
+    let bits = uuid::Uuid::parse_str(new).map_or(1, |id| id.as_u128());
+    let (time, random) = ((bits >> 80) & ((1 << 30) - 1), bits & ((1 << 33) - 1));
+    i64::try_from((time << 33) | random).map_or(1, |id| id.max(1))
 }
 
 /// Bytes that cannot be guessed: every id has at least 32 random bits of its own, and all of sixteen ids are used.
@@ -346,6 +470,65 @@ mod tests {
     #[test]
     fn no_two_secrets_are_the_same() {
         assert_ne!(secret_bytes(&SystemIds), secret_bytes(&SystemIds));
+    }
+
+    /// The form of derived ids: that of a job id where OJS demands it, with the time of the job that it works for.
+    #[test]
+    fn a_derived_id_is_stable_and_valid() {
+        let job = JobId::from("0190a7b2-1234-7abc-8def-0123456789ab");
+        let call = CallId(source(&job, 3, Identified::RequestedCall { position: 1, tool: "pay" }).id());
+        // The written value: a worker of another version has to derive the same one.
+        assert_eq!(call.as_str(), "0190a7b2-1237-7001-8289-32ab6df432e7");
+        assert!(is_uuid_v7(call.as_str()));
+        let child = |turn, position| {
+            source(&job, turn, Identified::ChildJob { call: &call, position, number: 0 }).id()
+        };
+        assert!(
+            is_uuid_v7(&child(3, 1)) && child(3, 1).starts_with("0190a7b2-1237-7001-"),
+            "{}",
+            child(3, 1)
+        );
+        assert!(job.0 < child(1, 0) && child(1, 0) < child(1, 1) && child(1, 1) < child(2, 0));
+    }
+
+    fn source<'a>(job: &'a JobId, turn: i64, of: Identified<'a>) -> IdSource<'a> {
+        IdSource { job, turn, of }
+    }
+
+    /// Every part of a source, as a property test makes it.
+    type Parts = (u8, String, Option<String>, i64, usize, String);
+
+    fn id_of((kind, job, tenant, turn, position, name): &Parts) -> (String, String) {
+        let job = JobId::chosen(job, tenant.as_deref());
+        let call = CallId(name.clone());
+        let of = match kind {
+            0 => Identified::RequestedCall { position: *position, tool: name },
+            1 => Identified::PlannedCall { tool: name },
+            2 => Identified::ChildJob { call: &call, position: 0, number: *position },
+            3 => Identified::ChildEngagement { call: &call, position: 0, number: *position },
+            _ => Identified::StateTransaction,
+        };
+        (source(&job, *turn, of).id(), format!("{:?}", source(&job, *turn, of)))
+    }
+
+    proptest::proptest! {
+        /// Two calls of a turn, two turns (each iteration of a loop is one), two jobs and two tenants share no id.
+        #[test]
+        fn derived_ids_are_the_same_only_for_the_same_source(
+            parts in proptest::collection::vec(
+                (0..5_u8, "[ab~:0-9]{1,3}", proptest::option::of("[ab~:]{1,2}"), 1..4_i64, 0..4_usize, "[ab:0-9]{0,3}"),
+                2..40,
+            )
+        ) {
+            let mut known = std::collections::HashMap::new();
+            for parts in &parts {
+                let (id, source) = id_of(parts);
+                let before = known.entry(id).or_insert_with(|| source.clone());
+                proptest::prop_assert_eq!(&*before, &source);
+            }
+            let sources: std::collections::HashSet<&String> = known.values().collect();
+            proptest::prop_assert_eq!(sources.len(), known.len());
+        }
     }
 
     #[test]

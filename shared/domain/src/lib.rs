@@ -67,10 +67,10 @@ pub mod workflow;
 
 pub use agent::AgentDefinition;
 pub use checkpoint::{Checkpoint, NewCheckpoint, Spent};
-pub use clock::{Clock, SystemClock, Timestamp};
+pub use clock::{Clock, ClockStep, ClockSteps, MachineClock, SystemClock, Timestamp};
 pub use error::JobError;
 pub use event::{EventData, EventName, NewEvent, PhaseCompleted};
-pub use ids::{ArtifactId, CallId, EngagementId, Ids, JobId, ReviewId};
+pub use ids::{ArtifactId, CallId, EngagementId, IdSource, Identified, Ids, JobId, ReviewId};
 pub use job::{Job, NewJob};
 pub use json::{RawJson, RawObject};
 pub use lease::Lease;
@@ -79,4 +79,4 @@ pub use phase::Phase;
 pub use settlement::{NewChild, Settlement, Wait};
 pub use state::JobState;
 pub use terms::Terms;
-pub use turn_write::TurnWrite;
+pub use turn_write::{RecordEnd, TurnWrite};

@@ -41,6 +41,12 @@ impl Phase {
         self as usize
     }
 
+    /// Returns the index, as stored in the database.
+    #[must_use]
+    pub fn number(self) -> i64 {
+        self as i64
+    }
+
     /// Returns the phase with this index, as stored in the database.
     #[must_use]
     pub fn from_index(index: i64) -> Option<Self> {

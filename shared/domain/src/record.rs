@@ -6,6 +6,7 @@
 //! document is refused.
 
 mod artifacts;
+mod gaps;
 mod renamed;
 mod signature;
 
@@ -22,6 +23,7 @@ use crate::{AgentDefinition, Checkpoint, EngagementId, JobId, JobState, NewJob, 
 use serde::{Deserialize, Serialize};
 
 pub use artifacts::RecordedArtifact;
+pub use gaps::{RecordGap, RecordedPhases, gaps};
 pub use renamed::{NewIds, add_new_id, rename_calls};
 pub use signature::signature_of;
 
@@ -114,6 +116,18 @@ impl EngagementRecord {
     #[must_use]
     pub fn engagement_id(&self) -> EngagementId {
         self.job.engagement.as_ref().map_or_else(|| EngagementId(String::new()), |new| new.id.clone())
+    }
+
+    /// Returns the turns and phases that it lacks. The last turn may end after any phase.
+    #[must_use]
+    pub fn gaps(&self) -> Vec<RecordGap> {
+        let part = |done: &Checkpoint| RecordedPhases {
+            turn: done.turn,
+            first: done.phase.number(),
+            count: 1,
+            job: 0,
+        };
+        gaps(1, self.checkpoints.iter().map(part).collect(), None)
     }
 
     /// Assigns it to a tenant; without one, its tenant stays. The job's own claim of a tenant in `meta` is replaced by

@@ -1,7 +1,7 @@
 //! OJS retry policies (OJS retry §3–§6): when a failed job is tried again.
 
 use crate::JobError;
-use crate::duration::parse_iso8601_ms;
+use crate::duration::Span;
 use crate::reported::HandlerWord;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,9 @@ pub const MAX_RETRY_AFTER_MS: u64 = 3_600_000;
 /// The most attempts during an outage of a model's provider, for a job that states no policy. With the default delays they take
 /// more than an hour.
 pub const OUTAGE_ATTEMPTS: u32 = 25;
+
+/// The longest interval of a policy: ten years.
+const LONGEST_INTERVAL_MS: i64 = 10 * 365 * 86_400_000;
 
 /// How the delay grows with the number of failures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -98,22 +101,22 @@ impl RetryPolicy {
     /// Checks a policy as OJS retry §3.1 asks.
     ///
     /// # Errors
-    /// A sentence that starts with the name of the wrong field.
-    pub fn check(&self) -> Result<(), String> {
+    /// The name of the wrong field, and the problem.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
         if self.backoff_coefficient.is_nan() || self.backoff_coefficient < 1.0 {
-            return Err(format!(
-                "backoff_coefficient must be at least 1.0, not {}",
-                self.backoff_coefficient
-            ));
+            let why = format!("must be at least 1.0, not {}", self.backoff_coefficient);
+            return Err(("backoff_coefficient", why));
         }
-        let initial =
-            parse_iso8601_ms(&self.initial_interval).map_err(|e| format!("initial_interval: {e}"))?;
-        let max = parse_iso8601_ms(&self.max_interval).map_err(|e| format!("max_interval: {e}"))?;
-        if max < initial {
-            return Err(format!(
-                "max_interval ({}) must not be shorter than initial_interval ({})",
-                self.max_interval, self.initial_interval
-            ));
+        let interval = |name, text: &str| match Span::parse(text) {
+            Ok(span) if span.ms() <= LONGEST_INTERVAL_MS => Ok(span),
+            Ok(_) => Err((name, format!("must be at most ten years, not {text}"))),
+            Err(why) => Err((name, why)),
+        };
+        let initial = interval("initial_interval", &self.initial_interval)?;
+        if interval("max_interval", &self.max_interval)? < initial {
+            let (max, initial) = (&self.max_interval, &self.initial_interval);
+            let why = format!("must not be shorter than initial_interval ({initial}), which {max} is");
+            return Err(("max_interval", why));
         }
         Ok(())
     }
@@ -121,8 +124,9 @@ impl RetryPolicy {
     /// Returns the delay after failure number `failures` (1-based), in milliseconds; `random` is uniform in `[0, 1)`.
     #[must_use]
     pub fn delay_ms(&self, failures: u32, random: f64) -> i64 {
-        let millis = |text: &str| parse_iso8601_ms(text).unwrap_or(1000) as f64;
-        let (initial, cap) = (millis(&self.initial_interval), millis(&self.max_interval));
+        // An earlier version accepted some texts that are refused now; a job with such a text waits as by default.
+        let ms = |text: &str, default: i64| Span::parse(text).map_or(default, Span::ms) as f64;
+        let (initial, cap) = (ms(&self.initial_interval, 1_000), ms(&self.max_interval, 300_000));
         let n = f64::from(failures.max(1));
         let raw = match self.backoff_strategy {
             Backoff::Exponential => initial * self.backoff_coefficient.powf(n - 1.0),
@@ -312,8 +316,8 @@ mod tests {
     #[test]
     fn wrong_policies_name_the_field() {
         let wrong = RetryPolicy { backoff_coefficient: 0.5, ..policy() };
-        assert!(wrong.check().is_err_and(|e| e.starts_with("backoff_coefficient")));
+        assert!(wrong.check().is_err_and(|(field, _)| field == "backoff_coefficient"));
         let wrong = RetryPolicy { max_interval: "PT0.1S".into(), ..policy() };
-        assert!(wrong.check().is_err_and(|e| e.starts_with("max_interval")));
+        assert!(wrong.check().is_err_and(|(field, _)| field == "max_interval"));
     }
 }

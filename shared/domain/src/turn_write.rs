@@ -7,13 +7,54 @@ use crate::memory::Remember;
 use crate::message::Message;
 use crate::session_state::StateCommit;
 use crate::tool_call::ToolCallMove;
-use crate::{CallId, NewCheckpoint, NewEvent, Timestamp};
+use crate::{CallId, NewCheckpoint, NewEvent, Phase, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
+
+/// The end of an engagement's record: how often it was written under a lease, and its last checkpoint.
+///
+/// A lease proves that no other worker writes. It does not prove that the database still has what this worker wrote: after a
+/// failover to a standby that misses commits, the lease fits an older record. So each write of a turn names the end that it
+/// follows, and a record that ends elsewhere refuses it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RecordEnd {
+    /// The number of writes under leases.
+    pub writes: i64,
+    /// The turn of the last checkpoint; 0 without one.
+    pub turn: i64,
+    /// The phase of the last checkpoint.
+    pub phase: Option<Phase>,
+}
+
+impl RecordEnd {
+    /// Returns the end after a further checkpoint.
+    #[must_use]
+    pub fn after(self, turn: i64, phase: Phase) -> Self {
+        Self { turn, phase: Some(phase), ..self }
+    }
+
+    /// Returns the phase as it is stored: its number, or -1 without one.
+    #[must_use]
+    pub fn phase_number(self) -> i64 {
+        self.phase.map_or(-1, Phase::number)
+    }
+}
+
+impl fmt::Display for RecordEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.phase {
+            Some(phase) => write!(f, "write {}, at turn {}, phase {phase}", self.writes, self.turn),
+            None => write!(f, "write {}, before the first turn", self.writes),
+        }
+    }
+}
 
 /// The new rows that a turn makes durable at a barrier. All of them are committed, or none.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct TurnWrite {
+    /// The end of the record that this write follows. Each write of a worker names it.
+    pub follows: Option<RecordEnd>,
     /// Phases that are done, in order.
     pub checkpoints: Vec<NewCheckpoint>,
     /// New messages of the engagement, with the turn that wrote each.

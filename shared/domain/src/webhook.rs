@@ -52,7 +52,7 @@ pub struct Webhook {
     pub old_secret: Option<(SigningSecret, Timestamp)>,
     /// True if it receives events.
     pub active: bool,
-    /// The transaction after which events are delivered.
+    /// The number of the commit after which events are delivered.
     pub since: i64,
     /// When it was made.
     pub created_at: Timestamp,
@@ -66,7 +66,7 @@ impl Webhook {
     pub fn is_concerned(&self, event: &FeedEvent) -> bool {
         self.active
             && !event.is_imported()
-            && event.cursor.tx > self.since
+            && event.cursor.number > self.since
             && event.concerns(&self.filter.queues)
             && among(&self.filter.job_types, event.job_type())
             && self.tenant.as_ref().is_none_or(|tenant| event.tenant.as_ref() == Some(tenant))

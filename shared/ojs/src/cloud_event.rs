@@ -24,7 +24,7 @@ const SOURCE: &str = "ojs://turnstone";
 pub struct CloudEvent {
     /// The version of CloudEvents.
     pub specversion: String,
-    /// Its place in the one order of all events: a cursor.
+    /// Its id, which no other event ever has: a cursor.
     pub id: String,
     /// One of the names of docs/EVENTS.md, or a type of OSSA.
     #[serde(rename = "type")]
@@ -57,7 +57,7 @@ impl From<&FeedEvent> for CloudEvent {
         for (name, value) in event.data.as_object().into_iter().flatten() {
             data.entry(name.as_str()).or_insert_with(|| value.clone());
         }
-        Self::framed(event.cursor.to_string(), event.name.as_str(), event.subject(), event.at, data)
+        Self::framed(event.cursor.event_id(), event.name.as_str(), event.subject(), event.at, data)
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn an_event_of_ossa_names_agent_instance_and_session() {
         let event = FeedEvent {
-            cursor: Cursor { tx: 5, stream: 2, seq: 1 },
+            cursor: Cursor { number: 9, commit: 5, stream: 2, seq: 1 },
             name: EventName::ToolCalled,
             job_id: Some(JobId::from("j")),
             job_type: Some("a.b".to_owned()),
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn an_event_says_what_it_is_about() {
         let mut event = FeedEvent {
-            cursor: Cursor { tx: 5, stream: 2, seq: 1 },
+            cursor: Cursor { number: 9, commit: 5, stream: 2, seq: 1 },
             name: EventName::JobCompleted,
             job_id: Some(JobId::from("j")),
             job_type: Some("a.b".to_owned()),

@@ -1,6 +1,6 @@
 //! The enqueue request (OJS core §3, OJS HTTP binding §5.1): from a body to a job that can be stored.
 
-use crate::options::{ALSO_AT_THE_TOP, JobOptions};
+use crate::options::{ALSO_AT_THE_TOP, JobOptions, duration};
 use crate::{Fields, OjsError, agent_fields, names, read, speaks, tenant};
 use serde_json::Value;
 use turnstone_domain::agent::{AgentFields, ToolChoice};
@@ -111,8 +111,12 @@ impl EnqueueRequest {
         if let Some(version) = version.filter(|_| top.given("version").is_none()) {
             top.insert("version", version);
         }
-        if let Some(seconds) = top.get("timeout").and_then(|value| value.parse::<u64>().ok()) {
-            options.insert_new("timeout_ms", seconds.saturating_mul(1000));
+        if let Some(timeout) = top.given("timeout") {
+            let wrong = |why: String| OjsError::invalid_request("timeout", why);
+            options.insert_new(
+                "timeout_ms",
+                read::value(timeout).and_then(|value| duration(&value)).map_err(wrong)?,
+            );
         }
         if let Some(metadata) = options.get("metadata").filter(|value| value.is_object()) {
             let metadata: RawObject = metadata.parse().unwrap_or_default();

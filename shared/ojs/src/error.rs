@@ -12,6 +12,9 @@ pub const QUEUE_FULL: &str = "QUEUE_FULL";
 /// The code of an enqueue beyond a tenant's limit.
 pub const TENANT_LIMIT_EXCEEDED: &str = "TENANT_LIMIT_EXCEEDED";
 
+/// The code of a request with a cursor whose events are not in this database.
+pub const CURSOR_LOST: &str = "cursor_lost";
+
 /// An error as a client sees it.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[error("{code}: {message}")]
@@ -60,6 +63,16 @@ impl OjsError {
         self
     }
 
+    /// Names the member by the object in which it was sent: `from` is replaced by `to`.
+    #[must_use]
+    pub fn of_member(self, from: &str, to: &str) -> Self {
+        let field = self.details.get("field").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let Some(rest) = field.strip_prefix(from) else { return self };
+        let sent = format!("{to}{rest}");
+        let message = self.message.replace(&field, &sent);
+        Self { message, ..self }.with("field", sent)
+    }
+
     /// 400: the body is not a JSON object.
     #[must_use]
     pub fn invalid_payload(message: impl Into<String>) -> Self {
@@ -99,6 +112,13 @@ impl OjsError {
         Self::new(409, "conflict", message, "Read it again: its state says what can still be done.")
     }
 
+    /// 409: the lease token of a worker's request is one of an earlier attempt, or of another job. Nothing changed.
+    #[must_use]
+    pub fn stale_lease(message: impl Into<String>) -> Self {
+        let hint = "Stop the work on this job: another attempt may have it. Fetch again.";
+        Self::new(409, "stale_lease", message, hint)
+    }
+
     /// 409: a job with this id exists already (OJS core §6.1).
     #[must_use]
     pub fn duplicate(id: &str) -> Self {
@@ -114,6 +134,15 @@ impl OjsError {
         let message = format!("The id {id} belongs to several tenants: {}.", named.join(", "));
         let hint = "Name the tenant in the header X-OJS-Tenant.";
         Self::new(409, "ambiguous_id", message, hint).with("id", id).with("tenants", tenants)
+    }
+
+    /// 409: the events up to a cursor are not in this database. `details` says where to begin.
+    #[must_use]
+    pub fn cursor_lost(cursor: &str) -> Self {
+        let message = format!("The events up to cursor {cursor} are not in this database.");
+        let hint = "They were deleted, or the database lost them in a fail-over or is an older copy. Continue from \
+                    details.begin; skip events whose ids you know.";
+        Self::new(409, CURSOR_LOST, message, hint).with("cursor", cursor)
     }
 
     /// 409: a workflow with this id exists already.

@@ -135,6 +135,9 @@ pub struct JobBody {
     /// The worker that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
+    /// The token of its lease. Only the answer to a fetch has it: reports of the worker with it concern this attempt alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ext_lease_token: Option<String>,
     /// The workflow of which it is a step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow_id: Option<String>,
@@ -340,6 +343,7 @@ impl From<&Job> for JobBody {
             cancelled_at: ended_as(JobState::Cancelled),
             discarded_at: ended_as(JobState::Discarded),
             worker_id: job.worker_id.clone(),
+            ext_lease_token: None,
             workflow_id: job.workflow_id.clone(),
             parent_results: results,
             checkpoint: job.saved.as_ref().and_then(JobCheckpoint::of),

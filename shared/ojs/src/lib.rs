@@ -46,7 +46,7 @@ pub mod workflow;
 
 pub use cloud_event::CloudEvent;
 pub use envelope::{Enqueue, EnqueueRequest};
-pub use error::{ErrorBody, ErrorReply, OjsError, QUEUE_FULL, TENANT_LIMIT_EXCEEDED};
+pub use error::{CURSOR_LOST, ErrorBody, ErrorReply, OjsError, QUEUE_FULL, TENANT_LIMIT_EXCEEDED};
 pub use fields::Fields;
 pub use job::{FailureRecord, JobBody, JobCheckpoint, JobReply, accepted};
 pub use meant::{did_you_mean, meant};

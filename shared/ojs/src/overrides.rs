@@ -47,7 +47,7 @@ pub fn overrides(body: &[u8], now: Timestamp) -> Result<Overrides, OjsError> {
         let why = format!("cannot change `{shown}`; it may have {}", KNOWN.join(", "));
         return Err(OjsError::invalid_request("override", why));
     }
-    let read = JobOptions::read(&sent, now)?;
+    let read = JobOptions::read(&sent, now).map_err(|error| error.of_member("options.", "override."))?;
     let given: RetryOverride = Fields(sent).typed()?;
     Ok(Overrides {
         queue: given.queue.map(|_| read.queue),

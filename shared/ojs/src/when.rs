@@ -1,7 +1,7 @@
 //! Points in time as clients write them: RFC 3339 with a zone, or relative such as `+PT5S`.
 
 use turnstone_domain::Timestamp;
-use turnstone_domain::duration::parse_iso8601_ms;
+use turnstone_domain::duration::Span;
 
 /// The last moment that RFC 3339 can write, 9999-12-31T23:59:59.999Z.
 const LATEST: Timestamp = Timestamp(253_402_300_799_999);
@@ -13,8 +13,7 @@ const LATEST: Timestamp = Timestamp(253_402_300_799_999);
 pub(crate) fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     let at = match text.strip_prefix('+') {
         Some(duration) => {
-            let ms = parse_iso8601_ms(duration).map_err(|why| format!("cannot be read: {why}"))?;
-            now.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX))
+            now.plus_ms(Span::parse(duration).map_err(|why| format!("cannot be read: {why}"))?.ms())
         }
         None => Timestamp::parse_rfc3339(text).ok_or_else(|| {
             format!(
@@ -43,6 +42,7 @@ mod tests {
         let now = Timestamp(1000);
         assert_eq!(read("1970-01-01T01:00:10+01:00", now), Ok(Timestamp(10_000)));
         assert_eq!(read("+PT5S", now), Ok(Timestamp(6000)));
+        assert_eq!(read("+PT1.5H", now), Ok(Timestamp(5_401_000)));
         for bad in ["2026-03-01T10:00:00", "tomorrow", "+5s", "+P1Y", "PT5S", "", "+P4000000000D"] {
             assert!(read(bad, now).is_err(), "{bad:?} must be refused");
         }

@@ -5,6 +5,7 @@ use crate::{Fields, OjsError, read};
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use turnstone_domain::{JobError, RawJson, RawObject};
 use utoipa::ToSchema;
 
@@ -12,6 +13,10 @@ use utoipa::ToSchema;
 const MOST_JOBS: usize = 1000;
 /// The longest name of a worker.
 const MOST_CHARACTERS: usize = 255;
+/// The longest lease token.
+const TOKEN_CHARACTERS: usize = 255;
+/// The member of a fetched job, and of reports about it, with the token of its lease.
+pub const LEASE_TOKEN: &str = "ext_lease_token";
 /// The longest reservation, in milliseconds: a hundred days.
 const LONGEST_MS: i64 = 8_640_000_000;
 /// A saved state has at most this many bytes (OJS durable execution §4.2).
@@ -71,6 +76,10 @@ pub struct AckBody {
     /// Has to be the worker that fetched the job, when it is sent.
     #[serde(default, deserialize_with = "worker")]
     pub worker_id: Option<String>,
+    /// The token of the lease, as the job was fetched with it. With another one the answer is 409. Or the header
+    /// X-OJS-Lease-Token.
+    #[serde(default, deserialize_with = "token")]
+    pub ext_lease_token: Option<String>,
 }
 
 /// A job failed, or is given back.
@@ -88,6 +97,10 @@ pub struct NackBody {
     /// Has to be the worker that fetched the job, when it is sent.
     #[serde(default, deserialize_with = "worker")]
     pub worker_id: Option<String>,
+    /// The token of the lease, as the job was fetched with it. With another one the answer is 409. Or the header
+    /// X-OJS-Lease-Token.
+    #[serde(default, deserialize_with = "token")]
+    pub ext_lease_token: Option<String>,
 }
 
 /// Why it failed. One of code, message and type has to be there.
@@ -159,6 +172,14 @@ pub struct BeatBody {
     #[serde(rename = "state", default, deserialize_with = "takes_jobs")]
     #[schema(value_type = Option<String>, example = "running")]
     pub takes_jobs: Option<bool>,
+    /// The tokens of leases by the ids of their jobs, as they were fetched with them. When one is the token of another lease,
+    /// the answer is 409, and no reservation is renewed.
+    #[serde(default, deserialize_with = "tokens")]
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    ext_lease_tokens: Option<BTreeMap<String, String>>,
+    /// The token of a beat that names one job. Or the header X-OJS-Lease-Token.
+    #[serde(default, deserialize_with = "token")]
+    pub ext_lease_token: Option<String>,
 }
 
 /// The jobs of a worker, as one of the spellings has them.
@@ -178,10 +199,75 @@ impl BeatBody {
             None => (&[][..], None),
         };
         let further = self.active_job_ids.iter().flatten().chain(&self.job_id);
-        let jobs: Vec<String> = listed.iter().chain(further).cloned().collect();
+        let mut jobs: Vec<String> = listed.iter().chain(further).cloned().collect();
+        let with_token = self.ext_lease_tokens.iter().flat_map(BTreeMap::keys);
+        let unnamed: Vec<String> = with_token.filter(|id| !jobs.contains(id)).cloned().collect();
+        jobs.extend(unnamed);
         let named = (!jobs.is_empty()).then(|| i64::try_from(jobs.len()).unwrap_or(i64::MAX));
         (jobs, counted.or(named))
     }
+
+    /// Returns the tokens by the ids of their jobs. `token` is that of the one job of the beat.
+    ///
+    /// # Errors
+    /// 400 when there is such a token and the beat does not name exactly one job.
+    pub fn tokens(&self, token: Option<String>) -> Result<BTreeMap<String, String>, OjsError> {
+        let mut tokens = self.ext_lease_tokens.clone().unwrap_or_default();
+        if let Some(token) = token {
+            let (jobs, _) = self.jobs();
+            let [job] = jobs.as_slice() else {
+                let why =
+                    "is the token of one job: name one, or send the tokens of several in ext_lease_tokens";
+                return Err(OjsError::invalid_request(LEASE_TOKEN, why));
+            };
+            if tokens.insert(job.clone(), token.clone()).is_some_and(|other| other != token) {
+                return Err(OjsError::invalid_request(
+                    LEASE_TOKEN,
+                    "differs from the one in ext_lease_tokens",
+                ));
+            }
+        }
+        Ok(tokens)
+    }
+}
+
+/// Returns the token of a request: that of its body, or of its header.
+///
+/// # Errors
+/// 400 when both are there and differ.
+pub fn one_token(header: Option<String>, body: Option<String>) -> Result<Option<String>, OjsError> {
+    match (header, body) {
+        (Some(header), Some(body)) if header != body => {
+            Err(OjsError::invalid_request(LEASE_TOKEN, "differs from the header X-OJS-Lease-Token"))
+        }
+        (header, body) => Ok(header.or(body)),
+    }
+}
+
+fn tokens<'de, D: Deserializer<'de>>(member: D) -> Result<Option<BTreeMap<String, String>>, D::Error> {
+    optional(member, |value| {
+        let Value::Object(tokens) = value else {
+            return Err(format!("must be an object of tokens by the ids of jobs, not {}", read::kind(value)));
+        };
+        tokens.iter().map(|(id, token)| Ok((id.clone(), lease_token(token)?))).collect()
+    })
+}
+
+fn token<'de, D: Deserializer<'de>>(member: D) -> Result<Option<String>, D::Error> {
+    optional(member, lease_token)
+}
+
+fn lease_token(value: &Value) -> Result<String, String> {
+    match read::filled_text(value)? {
+        token if is_lease_token(token) => Ok(token.to_owned()),
+        _ => Err(format!("must be a lease token: 1 to {TOKEN_CHARACTERS} visible ASCII characters")),
+    }
+}
+
+/// Returns true if a text may be a lease token.
+#[must_use]
+pub fn is_lease_token(text: &str) -> bool {
+    (1..=TOKEN_CHARACTERS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn active<'de, D: Deserializer<'de>>(member: D) -> Result<Option<ActiveJobs>, D::Error> {
@@ -207,17 +293,21 @@ fn takes_jobs<'de, D: Deserializer<'de>>(member: D) -> Result<Option<bool>, D::E
 pub struct StateBody {
     /// Any JSON, at most 1 MiB.
     #[schema(value_type = Value)]
-    state: RawJson,
+    pub state: RawJson,
+    /// The token of the lease, as the job was fetched with it. With another one the answer is 409. Or the header
+    /// X-OJS-Lease-Token.
+    #[serde(default, deserialize_with = "token")]
+    pub ext_lease_token: Option<String>,
 }
 
-/// Reads the state to be saved by `PUT /jobs/{id}/checkpoint`.
+/// Reads the state to be saved by `PUT /jobs/{id}/checkpoint`, with the lease token.
 ///
 /// # Errors
 /// 400 when it is missing, 413 when it is larger than [`MAX_STATE_BYTES`].
-pub fn saved_state(body: &[u8]) -> Result<RawJson, OjsError> {
-    let StateBody { state } = request::read(body)?;
-    fits(&state)?;
-    Ok(state)
+pub fn saved_state(body: &[u8]) -> Result<StateBody, OjsError> {
+    let body: StateBody = request::read(body)?;
+    fits(&body.state)?;
+    Ok(body)
 }
 
 fn fits(state: &RawJson) -> Result<(), OjsError> {
@@ -242,6 +332,10 @@ pub struct ProgressBody {
     /// A state to be saved with it.
     #[schema(value_type = Option<Value>)]
     pub checkpoint: Option<RawJson>,
+    /// The token of the lease, as the job was fetched with it. With another one the answer is 409. Or the header
+    /// X-OJS-Lease-Token.
+    #[serde(default, deserialize_with = "token")]
+    pub ext_lease_token: Option<String>,
 }
 
 impl ProgressBody {

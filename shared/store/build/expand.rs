@@ -154,10 +154,6 @@ fn placeholder(out: &mut String, inner: &str, dialect: Dialect) -> Result<(), St
         }
         ("values", Dialect::SqliteRow) => write!(out, "({names})\nVALUES ({})", numbered('?')),
         ("in", _) if columns.len() > 1 => return Err(format!("`{{{inner}}}` has more than one column")),
-        ("feed end", Dialect::Postgres) => write!(out, "pg_current_xact_id()::text::bigint - 1"),
-        ("feed end", Dialect::Sqlite | Dialect::SqliteRow) => {
-            write!(out, "(SELECT coalesce(max(v.tx), 0) FROM journal AS v)")
-        }
         ("in", Dialect::Postgres) => write!(out, "= ANY($1)"),
         ("in", Dialect::Sqlite) => write!(out, "IN (SELECT {} FROM json_each(?1))", values(false)),
         ("in", Dialect::SqliteRow) => write!(out, "= ?1"),

@@ -87,6 +87,13 @@ pub enum StoreError {
     /// A list was to continue after a job that is not stored.
     #[error("the list cannot continue after job {0}, which is not stored")]
     UnknownPlace(JobId),
+    /// A cursor names a commit that this database does not have: its events were deleted, or the database lost them in a
+    /// fail-over or is an older copy.
+    #[error("the events up to cursor {cursor} are not in this database")]
+    CursorLost {
+        /// The cursor.
+        cursor: String,
+    },
     /// A workflow with this id exists already.
     #[error("a workflow with id {0} exists already")]
     DuplicateWorkflow(String),
@@ -210,7 +217,8 @@ impl StoreError {
 /// Why a write under a lease was refused.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LedgerError {
-    /// Zero rows matched the fencing token: another worker owns the job now, or it was cancelled. Touch nothing.
+    /// Zero rows matched the fencing token: another worker owns the job now, or it was cancelled. Or the database has lost commits
+    /// of the job, and its record does not end where the write follows it. Touch nothing.
     #[error("the lease on job {0} is lost")]
     LeaseLost(JobId),
     /// A reservation does not fit into a budget; nothing of the write was applied.

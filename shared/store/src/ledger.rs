@@ -1,7 +1,8 @@
 //! The writes and reads of our workers: claims, checkpoints, settlements, and what a turn needs to continue.
 //!
 //! Every write but the claim carries a lease, and the store compares its fencing token in the transaction. When the token is no
-//! longer the job's, the write changes nothing and returns [`LedgerError::LeaseLost`].
+//! longer the job's, the write changes nothing and returns [`LedgerError::LeaseLost`]. So does a write of a turn whose record does
+//! not end where the write [follows](TurnWrite::follows) it: the database has lost commits since.
 
 use crate::{Directive, LedgerError, StoreError, WorkerBeat};
 use async_trait::async_trait;
@@ -22,7 +23,7 @@ use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
     AgentDefinition, ArtifactId, CallId, Checkpoint, EngagementId, JobError, JobId, Lease, NewJob, RawJson,
-    Settlement, Timestamp, TurnWrite,
+    RecordEnd, Settlement, Timestamp, TurnWrite,
 };
 
 /// The kind of a job. Plain jobs are run by OJS workers in any language over HTTP, agent jobs by our workers.
@@ -132,6 +133,8 @@ pub struct EngagementClaim {
     pub position: Position,
     /// The checkpoints of the unfinished turn, in the order of the phases; empty when a turn begins.
     pub checkpoints: Vec<Checkpoint>,
+    /// The end of the record, which the first write under this lease follows.
+    pub record_end: RecordEnd,
     /// The budget of the engagement.
     pub budget: Budget,
     /// The number of agents above it (agent extension §2.3), counted by the store.
@@ -214,6 +217,8 @@ pub struct Committed {
     pub budget: Budget,
     /// True if the job was paused before this commit: the turn must call no model and no tool after it.
     pub paused: bool,
+    /// The end of the record after it, which the next write follows.
+    pub record_end: RecordEnd,
 }
 
 /// The worker's writes. A type that wraps a ledger forwards these, and returns the reads of the wrapped one.

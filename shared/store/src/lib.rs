@@ -70,8 +70,8 @@ pub use engine::queues::{
     ConfigChange, Limit, Pool, PoolStrategy, Queue, QueueLimits, Queues, Retention, Share,
 };
 pub use engine::remote::{
-    DEFAULT_VISIBILITY_MS, Heartbeat, HeartbeatAnswer, NewProgress, Progress, Remote, RemoteOutcome, Report,
-    ReportedEnd,
+    DEFAULT_VISIBILITY_MS, FetchedJob, Heartbeat, HeartbeatAnswer, HeartbeatOutcome, LeasedJob, NewProgress,
+    Progress, Remote, RemoteOutcome, Report, ReportedEnd,
 };
 pub use engine::runs::{
     Configured, News, RunEvent, RunPage, RunPosition, RunRequest, RunRow, RunSettings, Runs,
@@ -88,12 +88,13 @@ pub use ledger::{
     Standing,
 };
 pub use live::{Ear, Live, Piece, Speaker};
+pub use migrations::MigrationFile;
 pub use postgres::{Counters, Finding, PostgresOptions, PostgresStore};
 pub use sqlite::SqliteStore;
 pub use upkeep::{Duty, Term, Upkeep};
 pub use views::{
     AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobOrder,
-    JobsWithMeta, ListedEngagement, Page, ReviewFilter, TaskFilter, TaskPlace,
+    JobsWithMeta, ListedEngagement, OpenTransaction, Page, ReviewFilter, TaskFilter, TaskPlace,
 };
 
 pub use engine::webhooks::{Taking, Webhooks};

@@ -3,7 +3,7 @@
 
 use crate::StoreError;
 use async_trait::async_trait;
-use turnstone_domain::Timestamp;
+use turnstone_domain::{ClockSteps, Timestamp};
 
 /// The right of one scheduler to act as the leader, until it expires. The leader renews it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +23,9 @@ pub enum Duty {
     PromoteDue,
     /// `active → available` for jobs whose lease has expired; their reservations are released.
     ReapExpired,
+    /// Bounds the leases and the pauses that were written before the clock stepped back: none ends later than if it began
+    /// now.
+    BoundWaits,
     /// Any non-terminal state `→ discarded` for jobs whose `expires_at` has passed (OJS core §3).
     ExpireJobs,
     /// Reviews whose deadline has passed: the next reviewer is asked if the review has one. Otherwise `open → expired`, and the
@@ -44,6 +47,9 @@ pub enum Duty {
     },
     /// Ends closed batches whose jobs have all ended: records the event `batch.ended`.
     EndBatches,
+    /// Numbers new commits, so that their events have a place in the order of all events. Readers do the same when they look; the
+    /// leader does it so that none of them has much to do. It needs no term, because numbers are given by one statement at a time.
+    NumberCommits,
     /// Adds the jobs that ended before this time to the hourly statistics, each once.
     FoldStatistics {
         /// Ended before this.
@@ -54,6 +60,12 @@ pub enum Duty {
 /// The scheduler's side of the store.
 #[async_trait]
 pub trait Upkeep: Send + Sync + 'static {
+    /// Takes note of the steps that the clock of the caller made. The duties compare leases and attempts by elapsed time:
+    /// what was written before a step forward ends later by the step.
+    fn follow(&self, steps: ClockSteps) {
+        let _ = steps;
+    }
+
     /// Returns the earliest time at which a duty has work; `None` when nothing waits for a time.
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 

@@ -1,5 +1,6 @@
 //! Reads. None of them changes anything.
 
+use std::fmt;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::review::ReviewState;
 use turnstone_domain::{
@@ -215,4 +216,24 @@ pub struct Gauges {
     pub oldest: Vec<(String, Timestamp)>,
     /// Reviews that are open.
     pub open_reviews: u64,
+    /// The oldest transaction of the database server that is open for more than a minute.
+    pub oldest_transaction: Option<OpenTransaction>,
+}
+
+/// A transaction of a PostgreSQL server that is open for long. It keeps vacuum from removing old rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenTransaction {
+    /// Its database.
+    pub database: String,
+    /// The server's process that runs it.
+    pub pid: i64,
+    /// Its age.
+    pub seconds: i64,
+}
+
+impl fmt::Display for OpenTransaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { database, pid, seconds } = self;
+        write!(f, "a transaction of database {database} (pid {pid}) has been open for {seconds} s")
+    }
 }

@@ -113,7 +113,9 @@ async fn a_poll_advances_and_since_does_not() {
     let all = list(&fleet, &format!("/agents/lead/getevents?request_id={request}")).await;
     assert_eq!(ids(&all).len(), 21);
     assert!(list(&fleet, &poll).await.is_empty());
-    assert!(list(&fleet, &format!("{poll}?since=99")).await.is_empty());
+    assert!(list(&fleet, &format!("{poll}?since=21")).await.is_empty());
+    let (status, lost) = fleet.send(Method::GET, &format!("{poll}?since=99"), "").await;
+    assert_eq!(status, StatusCode::CONFLICT, "{lost}");
     assert_eq!(list(&fleet, &format!("{poll}?since=0")).await.len(), 21);
     let (status, _) = fleet.send(Method::GET, &format!("{poll}?since=x"), "").await;
     assert_eq!(status, StatusCode::BAD_REQUEST);

@@ -12,6 +12,7 @@ mod retries;
 mod teams;
 mod waits;
 
+pub use remote::{Far, far_agent};
 use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
 use turnstone_domain::JobState;

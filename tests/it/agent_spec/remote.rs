@@ -10,14 +10,15 @@ use tokio_util::task::AbortOnDropHandle;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 /// A server of A2A 0.3 without a card, and the calls that it received.
-struct Far {
-    url: String,
+pub struct Far {
+    pub url: String,
     calls: Arc<Mutex<Vec<Value>>>,
     _serving: AbortOnDropHandle<()>,
 }
 
 impl Far {
-    async fn start() -> Self {
+    /// Starts the server.
+    pub async fn start() -> Self {
         let calls: Arc<Mutex<Vec<Value>>> = Arc::default();
         let app = Router::new().route("/far", post(rpc)).with_state(Arc::clone(&calls));
         let (url, serving) = turnstone_tests::http::serve(app).await;
@@ -26,7 +27,7 @@ impl Far {
     }
 
     /// The messages that it received, in order.
-    fn messages(&self) -> Vec<Value> {
+    pub fn messages(&self) -> Vec<Value> {
         let calls = self.calls.lock().unwrap();
         let sent = calls.iter().filter(|call| call["method"] == "message/send");
         sent.map(|call| call["params"]["message"].clone()).collect()
@@ -70,7 +71,8 @@ async fn rpc(State(calls): State<Arc<Mutex<Vec<Value>>>>, body: String) -> Strin
     json!({"jsonrpc": "2.0", "id": call["id"], "result": result}).to_string()
 }
 
-fn agent(name: &str, url: &str) -> Value {
+/// Returns the component of a remote agent.
+pub fn far_agent(name: &str, url: &str) -> Value {
     let connection =
         part("A2AConnectionConfig", &format!("{name}-way"), json!({"headers": {"x-who": "tests"}}));
     let fields = json!({"agent_url": url, "connection_config": connection, "description": "It looks.",
@@ -83,7 +85,7 @@ fn agent(name: &str, url: &str) -> Value {
 async fn a_remote_agent_holds_the_conversation_with_the_user() {
     for backend in Backend::ALL {
         let (fleet, far) = (Fleet::builder().on(backend).start().await, Far::start().await);
-        let job = run(&fleet, agent("far", &far.url), json!({})).await;
+        let job = run(&fleet, far_agent("far", &far.url), json!({})).await;
         assert_eq!(awaiting(&fleet, &job).await["kind"], "input", "{job:#}");
         for (message, reported) in [("Look.", "a boat"), ("Which?", "The red one?"), ("Yes.", "heard Yes.")] {
             let job = answer(&fleet, &job, json!({"user_input": message})).await;
@@ -120,7 +122,7 @@ async fn a_remote_worker_answers_its_manager() {
         "boss",
         json!({"llm_config": llm_of(&fleet, "boss-llm"), "system_prompt": "You lead."}),
     );
-    let team = json!({"group_manager": boss, "workers": [agent("far", &far.url)]});
+    let team = json!({"group_manager": boss, "workers": [far_agent("far", &far.url)]});
     let job = run(&fleet, part("ManagerWorkers", "team", team), json!({})).await;
     assert_eq!(awaiting(&fleet, &job).await["prompt"], "All is done.", "{job:#}");
     let heard = fleet.models.calls().pop().unwrap().request["messages"].to_string();
@@ -140,7 +142,7 @@ async fn a_remote_agent_with_a_card_is_called_by_its_version() {
     let near = "kind: \"openagentspec:v1/agent\"\nname: near\ndescription: An agent.\nintent: You answer.\nowner: tests\n\
                 capabilities: {}\n";
     other.register(near).await;
-    let job = run(&fleet, agent("far", &format!("{}/a2a/near", other.url)), json!({})).await;
+    let job = run(&fleet, far_agent("far", &format!("{}/a2a/near", other.url)), json!({})).await;
     for reported in ["answer 1", "answer 2"] {
         let job = answer(&fleet, &job, json!({"user_input": "go"})).await;
         assert_eq!(awaiting(&fleet, &job).await["prompt"], reported, "{job:#}");
@@ -156,7 +158,7 @@ async fn a_remote_agent_that_fails_ends_the_run() {
     for (url, message, why) in
         [(far.url.as_str(), "Break.", "the sky fell"), ("http://far.example/x", "Look.", "allowed_hosts")]
     {
-        let name = register(&fleet, agent("far", url)).await;
+        let name = register(&fleet, far_agent("far", url)).await;
         let job = json!({"type": "flow.run", "args": [{}, {"role": "user", "content": message}], "meta": {"agent": name}});
         let job = fleet.settled(&fleet.push(&job).await).await;
         assert_eq!(job["state"], "discarded", "{job:#}");

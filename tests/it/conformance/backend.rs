@@ -102,6 +102,14 @@ impl Place {
         dir.path().join("t.db")
     }
 
+    /// Returns the same database for queries and changes from outside of the product.
+    pub fn beside(&self) -> turnstone_tests::Place {
+        match self {
+            Self::Sqlite(dir) => Self::file(dir).into(),
+            Self::Postgres(site) => site.url.as_str().into(),
+        }
+    }
+
     /// Returns a place with a migrated, empty database.
     async fn migrated(backend: Backend) -> Self {
         match backend {

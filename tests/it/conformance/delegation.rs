@@ -27,7 +27,7 @@ on_every_store![
     a_child_from_a_client_finds_no_room_in_a_full_tree,
 ];
 
-fn child(timeout_ms: Option<i64>) -> NewChild {
+pub(super) fn child(timeout_ms: Option<i64>) -> NewChild {
     NewChild {
         job: JobId(SystemIds.next()),
         engagement: SystemIds.next().into(),

@@ -15,9 +15,9 @@ on_every_store![
     a_worker_that_leaves_is_off_the_list,
 ];
 
-const TERM_MS: i64 = 2_000;
+pub const TERM_MS: i64 = 2_000;
 
-async fn lead(at: &Opened, holder: &str, now: Timestamp) -> Option<Term> {
+pub async fn lead(at: &Opened, holder: &str, now: Timestamp) -> Option<Term> {
     at.store.upkeep.lead(holder, TERM_MS, now).await.unwrap()
 }
 
@@ -61,6 +61,7 @@ async fn a_deposed_leader_changes_nothing(at: &Opened) {
     let duties = [
         Duty::PromoteDue,
         Duty::ReapExpired,
+        Duty::BoundWaits,
         Duty::ExpireJobs,
         Duty::ExpireReviews,
         Duty::RemindReviews,
@@ -78,7 +79,7 @@ async fn a_deposed_leader_changes_nothing(at: &Opened) {
     assert_eq!(at.store.upkeep.perform(Duty::PromoteDue, &leader, now, 10).await.unwrap(), 1);
 }
 
-fn beat(instance: &str, seen_at: Timestamp) -> WorkerBeat {
+pub fn beat(instance: &str, seen_at: Timestamp) -> WorkerBeat {
     WorkerBeat {
         name: "w1".into(),
         instance: instance.into(),

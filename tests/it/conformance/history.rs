@@ -7,13 +7,14 @@ use super::operations::{EndOp, Kind, Op, Pick, QUEUES, Spend};
 use super::shown;
 use proptest::sample::Index;
 use serde_json::json;
+use std::collections::HashMap;
 use turnstone_domain::budget::BudgetMove;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, Role};
 use turnstone_domain::review::ReviewState;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
-    JobError, JobState, Lease, Phase, RawJson, ReviewId, Settlement, Timestamp, TurnWrite, Wait,
+    JobError, JobState, Lease, Phase, RawJson, RecordEnd, ReviewId, Settlement, Timestamp, TurnWrite, Wait,
 };
 use turnstone_store::{
     CancelOutcome, ClaimRequest, Committed, Decision, DecisionOutcome, Duty, JobKind, LedgerError, Past,
@@ -28,6 +29,8 @@ pub struct History<'a> {
     jobs: Vec<ModelJob>,
     /// Every lease ever granted, with its job.
     given: Vec<(usize, Lease)>,
+    /// The ends of the records of jobs, as their workers know them.
+    ends: HashMap<usize, RecordEnd>,
     /// Every review ever opened, with its job.
     reviews: Vec<(usize, ReviewId)>,
 }
@@ -35,7 +38,15 @@ pub struct History<'a> {
 impl<'a> History<'a> {
     pub async fn begin(at: &'a Opened) -> Self {
         let term = at.term().await;
-        Self { at, term, now: NOW, jobs: Vec::new(), given: Vec::new(), reviews: Vec::new() }
+        Self {
+            at,
+            term,
+            now: NOW,
+            jobs: Vec::new(),
+            given: Vec::new(),
+            ends: HashMap::new(),
+            reviews: Vec::new(),
+        }
     }
 
     /// Makes a step and compares.
@@ -123,6 +134,7 @@ impl<'a> History<'a> {
             assert_eq!(claim.lease.expires_at, job.lease_expires_at);
             assert_eq!(claim.engagement.is_some(), job.is_agent());
             if let (Some(claimed), Some(agent)) = (&claim.engagement, &job.shown.agent) {
+                self.ends.insert(n, claimed.record_end);
                 let phases: Vec<Phase> = claimed.checkpoints.iter().map(|c| c.phase).collect();
                 assert_eq!(phases, Phase::ALL[..job.done], "the checkpoints of the unfinished turn");
                 let budget = (claimed.budget.limit, claimed.budget.settled, claimed.budget.reserved);
@@ -161,7 +173,8 @@ impl<'a> History<'a> {
 
     /// Returns the next phases of the job's turn, for the model and for the store.
     fn next(&self, n: usize, phases: usize, spend: Spend, messages: usize) -> (Write, TurnWrite) {
-        let (mut write, mut to_store) = (Write::default(), TurnWrite::default());
+        let mut write = Write::default();
+        let mut to_store = TurnWrite { follows: self.ends.get(&n).copied(), ..TurnWrite::default() };
         let job = &self.jobs[n];
         let Some(agent) = &job.shown.agent else { return (write, to_store) };
         for phase in Phase::ALL.iter().skip(job.done).take(phases) {
@@ -204,7 +217,8 @@ impl<'a> History<'a> {
         let expected = job.write(&lease.token, write);
         if expected == Answer::Written {
             job.lease_expires_at = self.now.plus_ms(LEASE);
-            if let (Ok(Committed { budget, .. }), Some(agent)) = (&outcome, &job.shown.agent) {
+            if let (Ok(Committed { budget, record_end, .. }), Some(agent)) = (&outcome, &job.shown.agent) {
+                self.ends.insert(n, *record_end);
                 assert_eq!((budget.settled, budget.reserved), (agent.settled, agent.reserved));
             }
         }
@@ -216,7 +230,9 @@ impl<'a> History<'a> {
         let last = self.jobs[n].shown.agent.as_ref().and_then(|agent| agent.checkpoints.last().copied());
         let Some((turn, phase)) = last else { return };
         let write = Write { phases: vec![(turn, phase)], messages: 1, ..Write::default() };
+        // A worker whose answer was lost follows the end from before.
         let mut to_store = done(phase);
+        to_store.follows = Some(RecordEnd { writes: -1, turn, phase: None });
         to_store.checkpoints[0].turn = turn;
         to_store.messages = vec![(turn, Message::text(Role::User, "x").into())];
         self.write(n, &lease, &write, to_store).await;
@@ -235,6 +251,7 @@ impl<'a> History<'a> {
             let expected = job.write(&lease.token, write);
             if expected == Answer::Written {
                 job.lease_expires_at = self.now.plus_ms(LEASE);
+                self.ends.extend(outcome.as_ref().ok().map(|done| (*n, done.record_end)));
             }
             assert_eq!(answer(&outcome), expected, "{outcome:?}");
         }

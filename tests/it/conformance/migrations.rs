@@ -102,12 +102,12 @@ fn rows_of_the_baseline() -> String {
              INSERT INTO totals (seq, events, token_limit) VALUES ({seq}, 1, 100);\
              INSERT INTO engagements (seq, id, agent_name, digest, user_id, started_at, budget_seq) \
              VALUES ({seq}, 'e{seq}', 'a', 'd', 'u', {now}, {seq});\
-             INSERT INTO journal (stream, last_event, events, job_seq, names, turn, body, at) \
-             VALUES ({seq}, 1, 1, {seq}, 'job.enqueued', 0, '[{{\"event\":{{\"data\":{{}}}}}}]', {now});"
+             INSERT INTO journal (commit_id, stream, last_event, events, job_seq, names, turn, body, at) \
+             VALUES ({seq}, {seq}, 1, 1, {seq}, 'job.enqueued', 0, '[{{\"event\":{{\"data\":{{}}}}}}]', {now});"
         ));
     }
     sql.push_str(
-        "INSERT INTO journal (stream, last_event, job_seq, turn, phase, phases, body, at) VALUES (4, 1, 4, 1, 0, 1, \
+        "INSERT INTO journal (commit_id, stream, last_event, job_seq, turn, phase, phases, body, at) VALUES (4, 4, 1, 4, 1, 0, 1, \
          '[{\"phase\":{\"phase\":0,\"version\":1,\"body\":{},\"duration_ms\":0}}]', 0);",
     );
     sql.push_str(
@@ -191,6 +191,27 @@ async fn database_of_a_newer_version_is_refused() {
             )
             .await;
         assert_refused(&place, &["a newer Turnstone made it"]).await;
+    }
+}
+
+#[tokio::test]
+async fn database_of_a_newer_version_is_used_if_its_migrations_are_additive() {
+    for &backend in Backend::PLAIN {
+        let place = Place::empty(backend).await;
+        drop(place.migrate_and_open().await);
+        let newer = |oldest: i64| {
+            format!(
+                "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time, oldest_compatible) \
+                 VALUES (9000 + {oldest}, 'later', true, '', 0, {oldest})"
+            )
+        };
+        place.query(&newer(1)).await;
+        place.query("ALTER TABLE jobs ADD COLUMN later BIGINT").await;
+        let at = Opened { store: place.migrate_and_open().await, place };
+        let job = at.push(plain(0)).await;
+        assert_eq!(at.job(&job).await.state, JobState::Available);
+        at.place.query(&newer(2)).await;
+        assert_refused(&at.place, &["a newer Turnstone made it", "needs a program with migration 2"]).await;
     }
 }
 

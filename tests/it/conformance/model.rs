@@ -215,7 +215,7 @@ impl ModelJob {
             }
         }
         if write.phases.iter().any(|phase| agent.checkpoints.contains(phase)) {
-            return Answer::Refused;
+            return Answer::LeaseLost;
         }
         self.tell_start();
         let Some(agent) = &mut self.shown.agent else { return Answer::Written };

@@ -10,7 +10,7 @@ use turnstone_domain::{EventName, JobState, NewJob, Overrides, Phase, TurnWrite}
 use turnstone_store::{ActionOutcome, Duty, JobKind};
 
 /// The tables that a reset keeps: agents, keys, the audit, freezes, buckets of providers, and the coordination of the fleet.
-const KEPT: [&str; 16] = [
+const KEPT: [&str; 17] = [
     "_sqlx_migrations",
     "agent_definitions",
     "agents",
@@ -19,6 +19,7 @@ const KEPT: [&str; 16] = [
     "audit_heads",
     "budget_rules",
     "credentials",
+    "feed_order",
     "data_keys",
     "freezes",
     "leaders",

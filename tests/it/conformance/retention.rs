@@ -321,10 +321,13 @@ async fn prune_is_bounded(at: &Opened) {
     let later = NOW.plus_ms(1_000_000);
     fold(at, later).await;
     let term = at.term().await;
-    for expected in [2, 2, 1, 0] {
+    for left in [3, 1, 0] {
         let pruned = at.store.upkeep.perform(Duty::Prune { before: later }, &term, later, 2).await.unwrap();
-        assert_eq!(pruned, expected);
+        assert!((1..=2).contains(&pruned), "{pruned}");
+        assert_eq!(at.query("SELECT count(*) FROM jobs").await, left);
     }
+    // Their commits follow, as many at a time.
+    while at.store.upkeep.perform(Duty::Prune { before: later }, &term, later, 2).await.unwrap() > 0 {}
     assert!(rows(at).await.iter().all(|(_, count)| *count == 0));
 }
 

@@ -4,6 +4,7 @@ mod contradictions;
 mod crash_loop;
 mod disk_full;
 mod doctor;
+mod incomplete;
 mod matrix;
 mod schema;
 mod seeded;

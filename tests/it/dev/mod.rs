@@ -4,6 +4,7 @@ mod agents;
 mod asking;
 mod batches;
 mod commands;
+mod copied;
 mod delegates;
 mod demo_job;
 mod hostile;

@@ -91,7 +91,7 @@ pub async fn push(http: &Client, url: &str, job: &Value) -> Option<u16> {
 }
 
 /// Enqueues with the same id until the job is accepted, as documented for clients.
-async fn until_accepted(http: &Client, url: &str, job: &Value) {
+pub async fn until_accepted(http: &Client, url: &str, job: &Value) {
     let accepted = async {
         let (mut unsure, mut pauses) = (false, Pauses::default());
         loop {

@@ -3,9 +3,11 @@
 use super::gate::Gate;
 use super::load::{client, job, push};
 use super::site::{Fleet, Site};
+use std::time::Duration;
 use turnstone_domain::Ids as _;
 use turnstone_domain::ids::SystemIds;
 use turnstone_tests::servers::TcpProxy;
+use turnstone_tests::wait;
 
 /// Starts a fleet with one more worker, which reaches the database through a proxy.
 async fn with_a_far_worker(site: &Site) -> (Fleet, TcpProxy) {
@@ -52,6 +54,47 @@ async fn a_worker_with_a_silent_network_continues_when_it_returns() {
     }
     site.all_at_work(&fleet).await;
     site.ends_well(load, fleet).await;
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn a_worker_claims_within_seconds_after_a_black_hole() {
+    let site = Site::start(&[]).await;
+    let (fleet, proxy) = with_a_far_worker(&site).await;
+    let load = site.load(&fleet);
+    site.all_at_work(&fleet).await;
+    // Longer than the lease; the connections that exist then carry nothing for ever, and neither side is notified.
+    proxy.silence().await;
+    all_until_now(&site).await;
+    proxy.heal().await;
+    let claimed = format!(
+        "SELECT count(*) FROM journal WHERE names LIKE 'job.started%' AND job_seq > {} \
+         AND body::json->0->'event'->'data'->>'worker_id' LIKE 'far%'",
+        site.newest().await
+    );
+    let claims = async || site.number(&claimed).await > 0;
+    wait::until_within("the far worker claims again", Duration::from_secs(5), claims).await;
+    site.ends_well(load, fleet).await;
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn no_read_fails_while_connections_are_reset() {
+    let site = Site::start(&[]).await;
+    let proxy = TcpProxy::start(site.postgres.addr()).await;
+    let api = site.api(&site.database.url_at(proxy.addr())).await;
+    let (http, id) = (client(), SystemIds.next());
+    assert_eq!(push(&http, &api.url, &job(&id)).await, Some(201));
+    // 5 % of the messages to the database reset their connection.
+    proxy.reset_one_in(20);
+    for path in [format!("/ojs/v1/jobs/{id}"), "/ojs/v1/jobs".to_owned(), "/ojs/v1/queues".to_owned()] {
+        for _ in 0..150 {
+            let answer = http.get(format!("{}{path}", api.url)).send().await.expect("an answer");
+            assert_eq!(answer.status(), 200, "{path}");
+        }
+    }
+    proxy.reset_one_in(0);
+    api.program.stop().await;
 }
 
 #[tokio::test]

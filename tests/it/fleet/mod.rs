@@ -6,6 +6,7 @@ mod clocks;
 mod killed;
 mod long_call;
 mod paused;
+mod steps;
 
 use crate::program::{Env, Program};
 use serde_json::{Value, json};

@@ -8,6 +8,7 @@ mod refusals;
 mod restoring;
 mod reviews;
 mod services;
+mod standbys;
 
 use crate::program::{Program, Ran, run};
 use serde_json::Value;

@@ -89,3 +89,56 @@ async fn a_restored_cluster_continues() {
         program.stop().await;
     }
 }
+
+/// Returns the status and the body of a page of events.
+async fn page(api: &Api<'_>, after: &str) -> (u16, Value) {
+    let http = turnstone_tests::http::client();
+    let reply = http.get(format!("{}/ojs/v1/events?after={after}", api.url)).send().await.unwrap();
+    (reply.status().as_u16(), reply.json().await.unwrap())
+}
+
+/// Reads on after each of three cursors: one of the copy, one that only the lost life had, and that of the event which replaced it.
+async fn assert_nothing_is_silent(api: &Api<'_>, kept: &str, lost: &str) {
+    let new = api.push().await;
+    let (status, refused) = page(api, lost).await;
+    let error = &refused["error"];
+    assert_eq!((status, &error["code"]), (409, &"cursor_lost".into()), "{refused}");
+    assert_eq!(error["details"]["begin"], "evt_0.0.0");
+    let (status, rest) = page(api, kept).await;
+    assert_eq!((status, &rest["events"][0]["subject"]), (200, &new.as_str().into()), "{rest}");
+    let url = format!("{}/ojs/v1/events/stream", api.url);
+    let reading = turnstone_tests::sse::read(&url, Some(lost), |seen| {
+        seen.last().is_some_and(|event| event.data.contains(&new))
+    });
+    let seen = wait::output("the events after a reset", reading).await;
+    assert_eq!(seen[0].event, "reset");
+}
+
+/// A second life of a database begins from a backup, and a third from a dump in a new cluster. Both reuse the numbers of
+/// transactions and jobs that the first life gave.
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn a_restored_database_refuses_cursors_of_events_that_it_lacks() {
+    let server = Postgres::own().await;
+    let database = server.database().await;
+    let name = database.name.clone();
+    let mut site = Site::over(database, |_: &Value| Reply::text("done")).await;
+    assert_eq!(site.run(&["migrate"]).await.code, Some(0));
+    let api = site.api().await;
+    api.push().await;
+    let (_, kept) = events(&api, "evt_0.0.0").await;
+    let restored = server.restored_from_backup().await;
+    let another = Postgres::own().await;
+    let dumped = another.restored_from_dump(&site.database).await;
+    api.push().await;
+    let (new, lost) = events(&api, &kept).await;
+    assert!(!new.is_empty(), "the first life went on");
+    api.program.stop().await;
+    server.stop_immediate().await;
+    for database in [restored.named(&name), dumped] {
+        site.database = database;
+        let api = site.api().await;
+        assert_nothing_is_silent(&api, &kept, &lost).await;
+        api.program.stop().await;
+    }
+}

@@ -53,11 +53,8 @@ async fn deltas_arrive_before_the_answer_and_a_reader_can_resume() {
     let cursor = durable.last().unwrap().id.clone();
     go_on.open();
     let tail = sse::read(&url, Some(&cursor), |_| false).await;
-    let ids: Vec<i64> = durable
-        .iter()
-        .chain(tail.iter().filter(|event| !is_delta(event)))
-        .map(|event| event.id.parse().unwrap())
-        .collect();
+    let ids: Vec<i64> =
+        durable.iter().chain(tail.iter().filter(|event| !is_delta(event))).map(sse::number).collect();
     assert_eq!(ids, (1..=i64::try_from(ids.len()).unwrap()).collect::<Vec<_>>(), "each event once, in order");
     assert_eq!(tail.last().unwrap().event, "job.completed");
     assert_eq!(fleet.settled(&id).await["result"], PIECES.concat());

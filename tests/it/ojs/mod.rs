@@ -22,6 +22,7 @@ mod schemas;
 mod server;
 mod tenancy;
 mod tenant_limits;
+mod times;
 mod transitions;
 mod unique;
 mod webhooks;

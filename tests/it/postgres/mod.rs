@@ -10,6 +10,7 @@ mod history;
 mod idempotency;
 mod inputs;
 mod lost_claims;
+mod migrating;
 mod plans;
 mod pooler;
 mod refused;

@@ -61,8 +61,27 @@ const GOLDEN: &[Golden] = &[
         true
     ),
     golden!("lock_due_jobs" of "common/lock_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_waiting"], false),
-    golden!("lock_lapsed_jobs" of "common/lock_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_active"], false),
-    golden!("lock_timed_out_jobs" of "common/lock_jobs", "(bigint, bigint, bigint)", "(5, 500, 0)", ["jobs_timed"], false),
+    golden!(
+        "lock_lapsed_jobs" of "common/lock_jobs",
+        "(bigint, bigint, bigint, bigint, bigint, bigint)",
+        "(5, 500, 0, 0, 0, 0)",
+        ["jobs_active"],
+        false
+    ),
+    golden!(
+        "lock_timed_out_jobs" of "common/lock_jobs",
+        "(bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint)",
+        "(5, 500, 0, 0, 0, 0, 0, 5, 0)",
+        ["jobs_timed"],
+        false
+    ),
+    golden!(
+        "common/update_bounded_leases",
+        "(bigint, bigint, bigint)",
+        "(5, 10, 500)",
+        ["jobs_active", "jobs_pkey"],
+        false
+    ),
     golden!("lock_expiring_jobs" of "common/lock_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_expiring"], false),
     golden!("common/lock_old_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_ended", "jobs_engagement"], false),
     golden!("lock_jobs_by_lease" of "common/lock_jobs", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], true),
@@ -117,7 +136,7 @@ const GOLDEN: &[Golden] = &[
     golden!(
         "postgres_alone/update_claimed_jobs",
         CLAIM_TYPES,
-        "('plain', '[\"q3\"]', 100, 5, NULL, '[\"busy\"]', 'w', 1000, 'token', '{\"q3\": [1, 5]}', 'writer', 'commit')",
+        "('plain', '[\"q3\"]', 100, 5, NULL, '[\"busy\"]', 'w', 1000, 'token', '{\"q3\": [1, 5]}', 7, 'writer', 'commit')",
         ["jobs_available", "jobs_pkey", "jobs_waiting", "jobs_waiting_in"],
         true
     ),
@@ -131,7 +150,8 @@ const GOLDEN: &[Golden] = &[
 ];
 
 /// The types of the parameters of a claim in one statement.
-const CLAIM_TYPES: &str = "(text, text, bigint, bigint, text, text, text, bigint, text, text, text, text)";
+const CLAIM_TYPES: &str =
+    "(text, text, bigint, bigint, text, text, text, bigint, text, text, bigint, text, text)";
 
 /// Inserts so many available jobs, and some in every other state, like in a running fleet.
 fn backlog(waiting: u32) -> String {
@@ -203,7 +223,7 @@ async fn a_claim_looks_from_its_place() {
             &database,
             &format!(
                 "PREPARE p {CLAIM_TYPES} AS {text}; EXECUTE p('plain', '[\"q3\"]', 60, 5, NULL, NULL, 'w', 1000, \
-                 'token', '{{\"q3\": [{}, {}]}}', 'writer', 'commit')",
+                 'token', '{{\"q3\": [{}, {}]}}', 7, 'writer', 'commit')",
                 place.0, place.1
             ),
         )

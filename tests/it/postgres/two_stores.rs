@@ -11,8 +11,8 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::workflow::WorkflowKind;
 use turnstone_domain::{AgentDefinition, EventName, JobError, JobId, JobState, NewJob};
 use turnstone_store::{
-    ClaimRequest, EventFilter, JobFilter, JobKind, NewAgent, NewTenants, NewWorkflow, Page, RemoteOutcome,
-    Report, ReportedEnd, Store, StoreError,
+    ClaimRequest, EventFilter, JobFilter, JobKind, LeasedJob, NewAgent, NewTenants, NewWorkflow, Page,
+    RemoteOutcome, Report, ReportedEnd, Store, StoreError,
 };
 use turnstone_tests::servers::Database;
 use turnstone_tests::wait;
@@ -74,12 +74,16 @@ async fn no_job_is_claimed_twice_and_every_claim_is_in_order() {
 }
 
 fn reported(job: &JobId, worker: &str, end: ReportedEnd) -> Report {
-    Report { job: job.clone(), worker: Some(worker.to_owned()), tenant: None, end, at: NOW }
+    Report { job: job.clone(), worker: Some(worker.to_owned()), tenant: None, token: None, end, at: NOW }
+}
+
+fn of(job: &JobId) -> LeasedJob {
+    LeasedJob { job: job.clone(), tenant: None, token: None }
 }
 
 async fn fetched_by(store: &Store, worker: &str) -> JobId {
     let request = ClaimRequest { worker_id: worker.to_owned(), ..request(JobKind::Plain, 1, NOW) };
-    store.remote.fetch(request).await.unwrap().pop().expect("a job").id
+    store.remote.fetch(request).await.unwrap().pop().expect("a job").job.id
 }
 
 #[tokio::test]
@@ -94,7 +98,7 @@ async fn an_end_follows_the_events_that_another_process_added() {
     for end in ends {
         pair.one.intake.push(vec![plain(0)]).await.unwrap();
         let job = fetched_by(&pair.one, "w").await;
-        pair.other.remote.save_state(&job, None, "1".into(), NOW).await.unwrap();
+        pair.other.remote.save_state(of(&job), "1".into(), NOW).await.unwrap();
         let outcome = pair.one.remote.report(reported(&job, "w", end)).await.unwrap();
         assert!(matches!(outcome, RemoteOutcome::Done(_)), "{outcome:?}");
         let events = pair.one.views.events_after(&EventFilter::Job(job.clone()), 0, 100).await.unwrap();

@@ -19,12 +19,27 @@ The page is generated from `EventName` in `shared/domain/src/event.rs`, from the
 
 An event records a change. It is written in the same transaction as the change: a reader never sees an event of a
 change that was rolled back, and never misses one of a committed change. Events of an engagement are numbered from 1
-without gaps; the number is the cursor of a reader (`Last-Event-ID`).
+without gaps. The number is the cursor of a reader (`since`); the `id` of a stream's event also names the commit, as in
+`12.829`, and is sent back as `Last-Event-ID`.
 
 `GET /ojs/v1/events` has the events of all jobs, queues, cron entries and workflows in one order, as CloudEvents. There
-the id of an event is the cursor. Events inside the turns of agents (`phase.`, `model.`, `tool.`, `budget.`, `output.`)
+the id of an event is a cursor; the `cursor` of a page and the `id` of a stream also have the place of its commit. Events inside the turns of agents (`phase.`, `model.`, `tool.`, `budget.`, `output.`)
 are sent only to readers and webhooks that name them, as in `types=phase.*`. A number in `result` that no 64-bit float
 holds exactly is exact only in the job itself.
+
+### Lost events
+
+A fail-over may lose commits, and a restored database is older than its readers. Retention deletes events. A cursor names
+the commit of its event, so the server finds out that the events up to it are not there:
+
+- A page gets 409 `cursor_lost`. `details.begin` is a cursor before the oldest event, `details.newest` that of the newest.
+- A stream sends the event `reset`, with `code`, `message`, `begin` and `newest` as data, and continues from `begin`. An open
+  stream does so when it looks for events.
+
+Continue from `begin` and skip the events whose ids you know; continue from `newest` if you need no history. Ids are never
+given twice. Cursors of events that both the old and the new database have stay valid. A cursor that is a number alone, such
+as `since=12`, and those of the Agent Protocol, are refused only if the stream has fewer events. Webhooks need none of this:
+their position is in the database itself.
 
 Every event carries `seq`, `name`, `job_id`, `engagement_id` (agent jobs), `turn` (0 outside of turns), `at` and
 `data` with the fields below. A field with `?` may be absent or null. The events of OSSA also carry `interaction_id` and

@@ -184,3 +184,77 @@ fn migrations_have_numbers_of_their_own() {
         );
     }
 }
+
+/// Returns the breaches of the rules of migrations/README.md in a migration after the baseline.
+fn breaches(text: &str, for_postgres: bool) -> Vec<&'static str> {
+    let head: Vec<&str> = text.lines().take_while(|line| line.is_empty() || line.starts_with("--")).collect();
+    let declares = |line: &str| head.contains(&line);
+    let code: Vec<&str> = text.lines().map(|line| line.split("--").next().unwrap_or_default()).collect();
+    let code = code.join(" ").to_uppercase().split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut breaches = Vec::new();
+    if declares("-- additive") == declares("-- not additive") {
+        breaches.push("declare `-- additive` or `-- not additive` before the first statement");
+    }
+    let made = code.split(" TABLE ").skip(1).map(|rest| rest.trim_start_matches("IF NOT EXISTS "));
+    let made: Vec<&str> = made.filter_map(|rest| rest.split([' ', '(']).next()).collect();
+    for statement in code.split(';').map(str::trim) {
+        let is_index = statement.starts_with("CREATE INDEX") || statement.starts_with("CREATE UNIQUE INDEX");
+        let is_concurrent = statement.contains("INDEX CONCURRENTLY IF NOT EXISTS ");
+        let table = statement.split(" ON ").nth(1).and_then(|rest| rest.split([' ', '(']).next());
+        let is_on_new_table = table.is_some_and(|table| made.contains(&table));
+        if for_postgres && is_index && !is_concurrent && !is_on_new_table {
+            breaches.push("make the index with CREATE INDEX CONCURRENTLY IF NOT EXISTS");
+        }
+        if for_postgres && statement.contains(" CONCURRENTLY ") && !declares("-- no transaction") {
+            breaches.push("declare `-- no transaction` for CONCURRENTLY");
+        }
+        let adds = statement.starts_with("ALTER TABLE") && statement.contains(" ADD ");
+        if adds && statement.contains("NOT NULL") && !statement.contains(" DEFAULT ") {
+            breaches.push("give the new column a default, or allow NULL");
+        }
+        if adds && statement.contains(" CONSTRAINT ") && !statement.contains("NOT VALID") {
+            breaches.push("add the constraint as NOT VALID");
+        }
+        let rewrites = [" TYPE ", " SET NOT NULL", "VACUUM FULL", "CLUSTER "];
+        if !statement.starts_with("CREATE") && rewrites.iter().any(|words| statement.contains(words)) {
+            breaches.push("do not rewrite or scan the table under a lock");
+        }
+    }
+    breaches
+}
+
+#[test]
+fn a_migration_after_the_baseline_holds_up_no_statement() {
+    let mut problems = Vec::new();
+    for (folder, for_postgres) in [("migrations/sqlite", false), ("migrations/postgres", true)] {
+        for path in files(folder, ".sql").iter().filter(|path| !path.ends_with("0001_baseline.sql")) {
+            let found = breaches(&read(path), for_postgres);
+            problems.extend(found.into_iter().map(|breach| format!("{}: {breach}", path.display())));
+        }
+    }
+    none("A migration breaks the rules of migrations/README.md:", &problems);
+}
+
+#[test]
+fn the_rules_of_migrations_are_checked() {
+    for fine in [
+        "-- additive\nALTER TABLE jobs ADD COLUMN n BIGINT;\nALTER TABLE jobs ADD COLUMN m BIGINT NOT NULL DEFAULT 0;",
+        "-- additive\nCREATE TABLE later (n BIGINT NOT NULL);\nCREATE INDEX later_n ON later (n);",
+        "-- Of jobs.\n-- additive\n-- no transaction\nCREATE INDEX CONCURRENTLY IF NOT EXISTS jobs_n ON jobs (n);",
+        "-- not additive\nALTER TABLE jobs DROP COLUMN n;",
+    ] {
+        assert_eq!(breaches(fine, true), Vec::<&str>::new(), "{fine}");
+    }
+    for (broken, words) in [
+        ("ALTER TABLE jobs ADD COLUMN n BIGINT;", "declare `-- additive`"),
+        ("-- additive\nCREATE INDEX jobs_n ON jobs (n);", "CREATE INDEX CONCURRENTLY"),
+        ("-- additive\nCREATE INDEX CONCURRENTLY IF NOT EXISTS a ON jobs (n);", "`-- no transaction`"),
+        ("-- additive\nALTER TABLE jobs ADD COLUMN n BIGINT NOT NULL;", "a default"),
+        ("-- additive\nALTER TABLE jobs ADD CONSTRAINT c CHECK (n > 0);", "NOT VALID"),
+        ("-- not additive\nALTER TABLE jobs ALTER COLUMN n TYPE TEXT;", "rewrite"),
+        ("-- not additive\nALTER TABLE jobs ALTER COLUMN n SET NOT NULL;", "rewrite"),
+    ] {
+        let found = breaches(broken, true);
+        assert!(found.iter().any(|breach| breach.contains(words)), "{broken}: {found:?}");
+    }
+}

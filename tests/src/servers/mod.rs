@@ -21,7 +21,7 @@ mod wire;
 pub use database::Database;
 pub use pgbouncer::PgBouncer;
 pub use port::Port;
-pub use postgres::Postgres;
+pub use postgres::{Postgres, WITH_STANDBYS};
 pub use programs::{faketime_path, need_python, need_sqlite_shell};
 pub use redis::Redis;
 pub use tcp_proxy::TcpProxy;

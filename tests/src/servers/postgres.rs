@@ -6,6 +6,7 @@ use super::port::Port;
 use super::programs::{as_server_user, give_to_server_user, postgres_dir};
 use super::supervised::{Recipe, Supervised, private_folder};
 use super::template::{DATA, ROLE, succeeded, template};
+use crate::wait;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use std::ffi::OsString;
@@ -32,6 +33,9 @@ pub struct Postgres {
 /// Settings of the shared server. It never crashes, so no data has to survive a loss of power.
 const SHARED: &[(&str, &str)] =
     &[("max_connections", "300"), ("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")];
+
+/// Settings of a server with standbys: a standby that was cut off finds the log that it missed.
+pub const WITH_STANDBYS: &[(&str, &str)] = &[("wal_keep_size", "512MB"), ("max_wal_senders", "8")];
 
 impl Postgres {
     /// Returns the server that the tests of this process share. It takes 300 connections and does not sync.
@@ -67,23 +71,70 @@ impl Postgres {
 
     /// Copies the running server with `pg_basebackup`, and starts a server on the copy.
     pub async fn restored_from_backup(&self) -> Self {
+        self.copied(&[], &[]).await
+    }
+
+    /// Starts a standby of this name: a copy of the running server that streams its log from the primary, which it
+    /// reaches at `through`, such as a proxy. It answers reads. Start the primary with [`WITH_STANDBYS`].
+    pub async fn standby(&self, name: &str, through: SocketAddr) -> Self {
+        let (host, port) = (through.ip(), through.port());
+        let primary = format!("host={host} port={port} user=postgres application_name={name}");
+        let settings = [("primary_conninfo", primary.as_str()), ("wal_retrieve_retry_interval", "100ms")];
+        let standby = self.copied(&["-R"], &[WITH_STANDBYS, &settings[..]].concat()).await;
+        self.until_streams_to(name).await;
+        standby
+    }
+
+    /// Waits until a standby of this name has replayed everything that was written before now.
+    pub async fn until_streams_to(&self, name: &str) {
+        let written = self.superuser().ask("postgres", "SELECT pg_current_wal_lsn()".to_owned()).await;
+        let sql = format!(
+            "SELECT count(*) FROM pg_stat_replication WHERE application_name = '{name}' AND state = 'streaming' \
+             AND replay_lsn >= '{written}'"
+        );
+        wait::until(&format!("{name} streams"), async || {
+            self.superuser().ask("postgres", sql.clone()).await != "0"
+        })
+        .await;
+    }
+
+    /// Changes a setting of the running server; returns when new sessions have it.
+    pub async fn configure(&self, name: &str, value: &str) {
+        let sql = format!("ALTER SYSTEM SET {name} = '{value}';\nSELECT pg_reload_conf()");
+        self.superuser().ask("postgres", sql).await;
+        wait::until(&format!("{name} is in force"), async || {
+            self.superuser().ask("postgres", format!("SHOW {name}")).await == value
+        })
+        .await;
+    }
+
+    /// Makes a standby the primary of a new timeline; returns when it takes writes.
+    pub async fn promote(&self) {
+        let promoted = self.superuser().ask("postgres", "SELECT pg_promote(wait => true)".to_owned()).await;
+        assert_eq!(promoted, "t", "the server is no standby, or is not promoted within a minute");
+    }
+
+    /// Copies the running server with `pg_basebackup`, and starts a server with these settings on the copy.
+    async fn copied(&self, options: &[&'static str], settings: &[(&str, &str)]) -> Self {
         let (socket, port) = (self.server.folder().to_owned(), self.port.number().to_string());
+        let options = options.to_vec();
         let backup = beside(move || {
             let folder = private_folder("backup");
             give_to_server_user(&folder);
             let mut backup = as_server_user(&postgres_dir().join("pg_basebackup"));
             backup.args(["-U", "postgres", "-c", "fast", "-X", "stream", "-p", &port, "-h"]).arg(socket);
-            succeeded("pg_basebackup", backup.arg("-D").arg(folder.join(DATA)).current_dir("/").output());
+            backup.args(options).arg("-D").arg(folder.join(DATA));
+            succeeded("pg_basebackup", backup.current_dir("/").output());
             folder
         })
         .await;
-        let restored = Self::launch_on(Some(backup.join(DATA)), &[], false).await;
-        restored.databases.store(self.databases.load(Ordering::Relaxed), Ordering::Relaxed);
+        let copy = Self::launch_on(Some(backup.join(DATA)), settings, false).await;
+        copy.databases.store(self.databases.load(Ordering::Relaxed), Ordering::Relaxed);
         std::fs::remove_dir_all(&backup).unwrap_or_else(|error| panic!("{}: {error}", backup.display()));
-        restored
+        copy
     }
 
-    /// Copies a database with `pg_dump` into a new one of the same server.
+    /// Copies a database, which may be of another server, with `pg_dump` into a new one of this server.
     pub async fn restored_from_dump(&self, of: &Database) -> Database {
         let copy = self.database().await;
         let (from, to) = (of.url.clone(), copy.url.clone());

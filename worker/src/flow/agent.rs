@@ -7,12 +7,12 @@ use super::team::{Consequence, Step};
 use super::{remote, work};
 use crate::model::ToolOffer;
 use crate::state::bodies::InferBody;
-use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
+use crate::state::{Bodies, Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::{CallId, JobError, question};
+use turnstone_domain::{JobError, question};
 use turnstone_specs::agent_spec::model::MessageTransform;
 
 /// The key of the user's next message.
@@ -52,13 +52,14 @@ pub fn exhausted(past: &mut TurnHistory, outbox: &mut Outbox, crew: &Crew) -> Op
     }
     let text = team.exhaustion();
     past.say(outbox, Message::text(Role::Assistant, text.as_str()));
-    let call = team.may_ask_user().then(|| user_is_next(&outbox.claimed, &text));
+    let call = team.may_ask_user().then(|| user_is_next(outbox, &text));
     Some(NodeAnswer { call, ..NodeAnswer::default() })
 }
 
 /// Returns the call that waits for the user's next message after this text.
-pub fn user_is_next(claimed: &Claimed, content: &str) -> RequestedCall {
-    let (call_id, name) = (CallId(claimed.deps.ids.next()), question::TOOLS[0].to_owned());
+pub fn user_is_next(outbox: &Outbox, content: &str) -> RequestedCall {
+    let name = question::TOOLS[0].to_owned();
+    let call_id = outbox.planned_call(&name);
     RequestedCall { call_id, name, arguments: json!({"request_keys": {USER_INPUT: content}}) }
 }
 

@@ -3,13 +3,15 @@
 
 use super::machine::{Branch, joined};
 use super::run::{FlowRun, NodeAnswer};
-use crate::state::{Claimed, Outbox, Stop, TurnHistory, trace};
+use crate::state::{Outbox, Stop, TurnHistory, trace};
 use serde_json::{Value, json};
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{AgentDefinition, CallId, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
+use turnstone_domain::{
+    AgentDefinition, CallId, EngagementId, Identified, JobError, JobId, NewChild, RawJson, Wait,
+};
 use turnstone_store::Delegated;
 
 /// The name of the call that the flows answer.
@@ -18,9 +20,9 @@ const FLOWS: &str = "flows";
 const AT_ONCE: usize = 64;
 
 /// INFER: the call that the flows answer.
-pub fn plan(claimed: &Claimed, branches: &[Branch]) -> NodeAnswer {
+pub fn plan(outbox: &Outbox, branches: &[Branch]) -> NodeAnswer {
     let arguments = json!({"flows": branches.len()});
-    let call = RequestedCall { call_id: CallId(claimed.deps.ids.next()), name: FLOWS.to_owned(), arguments };
+    let call = RequestedCall { call_id: outbox.planned_call(FLOWS), name: FLOWS.to_owned(), arguments };
     NodeAnswer::of_call(call)
 }
 
@@ -53,7 +55,8 @@ pub fn run(
         // The first one counts for all of them: those that follow always find room.
         let all = u32::try_from(branches.len()).unwrap_or(u32::MAX);
         let jobs = |at: usize| if is_first && at == 0 { all } else { 0 };
-        let child = |at: usize| NewChild { jobs: jobs(at), ..child(outbox, run, call_of(at), &branches[at]) };
+        let child =
+            |at: usize| NewChild { jobs: jobs(at), ..child(outbox, run, (call_of(at), at), &branches[at]) };
         return Err(Wait::Children(next.into_iter().map(child).collect()).into());
     }
     let mut outputs = Vec::with_capacity(branches.len());
@@ -90,15 +93,25 @@ fn why(branch: &Branch, done: &Delegated) -> (FailureKind, String) {
 }
 
 /// The job of a flow: the same document, of which it runs a part.
-fn child(outbox: &Outbox, FlowRun { root, .. }: &FlowRun, call_id: CallId, branch: &Branch) -> NewChild {
+fn child(
+    outbox: &Outbox,
+    FlowRun { root, .. }: &FlowRun,
+    (call_id, position): (CallId, usize),
+    branch: &Branch,
+) -> NewChild {
     let claimed = &outbox.claimed;
     let flow = root.flow.clone().map(|flow| flow.with_part(&branch.flow.head.id));
     let agent = AgentDefinition { flow, ..(**root).clone() };
     let mode = DelegationMode::Parallel;
     let span = trace::handoff(&agent.name, mode.as_str());
     NewChild {
-        job: JobId(claimed.deps.ids.next()),
-        engagement: EngagementId(claimed.deps.ids.next()),
+        // A flow is begun once.
+        job: JobId(outbox.id_of(Identified::ChildJob { call: &call_id, position, number: 0 })),
+        engagement: EngagementId(outbox.id_of(Identified::ChildEngagement {
+            call: &call_id,
+            position,
+            number: 0,
+        })),
         agent: Box::new(agent.working_for(&claimed.agent)),
         call_id,
         turn: outbox.position.turn,

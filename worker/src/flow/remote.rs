@@ -5,17 +5,17 @@ use super::run::{Crew, NodeAnswer};
 use super::team::{Consequence, RemotePlace, Step};
 use super::tools::ASK;
 use super::work;
-use crate::state::{Bodies, Claimed, TurnHistory};
+use crate::state::{Bodies, Outbox, TurnHistory};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::{CallId, JobError};
 
 /// INFER of a remote agent: the call with the messages that it has not seen, or the wait for the user without any.
-pub fn plan(claimed: &Claimed, past: &TurnHistory, crew: &Crew) -> Option<NodeAnswer> {
+pub fn plan(outbox: &Outbox, past: &TurnHistory, crew: &Crew) -> Option<NodeAnswer> {
     let (agent, place) = crew.team.remote(crew.base.as_deref())?;
-    let messages = past.conversation.messages(&claimed.agent.memory);
+    let messages = past.conversation.messages(&outbox.claimed.agent.memory);
     let is_answer = |message: &Arc<Message>| message.role == Role::Assistant && message.tool_calls.is_empty();
     let begins = messages.iter().rposition(is_answer).map_or(0, |at| at + 1);
     let open: Vec<&str> = messages[begins..]
@@ -25,11 +25,12 @@ pub fn plan(claimed: &Claimed, past: &TurnHistory, crew: &Crew) -> Option<NodeAn
         .collect();
     let call = if open.is_empty() {
         let said = begins.checked_sub(1).and_then(|at| messages.get(at));
-        user_is_next(claimed, said.map(|message| message.content.as_str()).unwrap_or_default())
+        user_is_next(outbox, said.map(|message| message.content.as_str()).unwrap_or_default())
     } else {
         let RemotePlace { context, task } = place;
         let arguments = json!({"input": open.join("\n\n"), "context": context, "task": task});
-        let (call_id, name) = (CallId(claimed.deps.ids.next()), agent.head().name.clone());
+        let name = agent.head().name.clone();
+        let call_id = outbox.planned_call(&name);
         RequestedCall { call_id, name, arguments }
     };
     Some(NodeAnswer::of_call(call))

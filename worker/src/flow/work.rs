@@ -11,10 +11,10 @@ use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
 use crate::tool::request;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{CallId, JobError};
 use turnstone_specs::agent_spec::Property;
 use turnstone_specs::agent_spec::model::{NodeKind, ToolKind};
 
@@ -67,7 +67,7 @@ pub fn model(claimed: &Claimed, flow: Option<&FlowRun>) -> Option<Result<NamedMo
 /// Keeps the answer of the node's model for later phases. Returns the content when the turn is one of an agent, whose answer
 /// is a message; its plan is the wait for the user, if the user is next.
 pub fn keep_answer(
-    claimed: &Claimed,
+    outbox: &Outbox,
     flow: Option<&FlowRun>,
     content: String,
     calls: &[RequestedCall],
@@ -77,7 +77,7 @@ pub fn keep_answer(
         return (Some(NodeAnswer { text: Some(content), ..NodeAnswer::default() }), None);
     }
     let asks = calls.is_empty() && run.crew.as_ref().is_some_and(|crew| crew.team.may_ask_user());
-    let planned = asks.then(|| NodeAnswer::of_call(agent::user_is_next(claimed, &content)));
+    let planned = asks.then(|| NodeAnswer::of_call(agent::user_is_next(outbox, &content)));
     (planned, Some(content))
 }
 
@@ -96,15 +96,15 @@ pub fn plan(past: &mut TurnHistory, outbox: &mut Outbox, run: &FlowRun) -> Optio
     if let Some(crew) = &run.crew {
         return match crew.team.agent() {
             Some(_) => agent::exhausted(past, outbox, crew),
-            None => remote::plan(&outbox.claimed, past, crew),
+            None => remote::plan(outbox, past, crew),
         };
     }
     let NodeTurn { node, inputs, branches } = run.node.as_ref()?;
     if let Some(branches) = branches {
-        return Some(parallel::plan(&outbox.claimed, branches));
+        return Some(parallel::plan(outbox, branches));
     }
     let call = |outbox: &Outbox, name: &str, arguments: Value| {
-        let (call_id, name) = (CallId(outbox.claimed.deps.ids.next()), name.to_owned());
+        let (call_id, name) = (outbox.planned_call(name), name.to_owned());
         NodeAnswer::of_call(RequestedCall { call_id, name, arguments })
     };
     Some(match &node.kind {

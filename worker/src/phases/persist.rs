@@ -10,6 +10,7 @@ use crate::state::stop::state_conflict;
 use crate::state::{Bodies, Outbox, Stop, TurnHistory, shown_changes, trace};
 use std::sync::Arc;
 use tracing::Instrument;
+use turnstone_domain::Identified;
 use turnstone_domain::checkpoint::Transaction;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::event::{EventBody, StateCommitted};
@@ -38,7 +39,7 @@ pub async fn run(
     let commit = scope.zip(past.buffer.as_ref()).and_then(|(scope, buffer)| buffer.commit(&scope));
     let (node, step) = flow::effect(past, bodies, flow)?;
     let mut body = PersistBody {
-        transaction_id: outbox.claimed.deps.ids.next(),
+        transaction_id: outbox.id_of(Identified::StateTransaction),
         status: Transaction::Committed,
         mode: outbox.claimed.agent.state.mode,
         storage: outbox.claimed.agent.state.storage.clone(),

@@ -78,7 +78,7 @@ pub fn ask(
     let deadline_at = contact.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
     let deadline_at = deadline_at.map(|ms| outbox.claimed.deps.clock.now().plus_ms(ms));
     let plan = ReviewPlan::default();
-    reviewer::ask(outbox, NewReview { reviewer: supervisor, deadline_at, plan, ..unaddressed }, text)
+    reviewer::ask(past, outbox, NewReview { reviewer: supervisor, deadline_at, plan, ..unaddressed }, text)
 }
 
 /// The agent that decides in the place of a person, as a word of its reviewers. One that is not on this

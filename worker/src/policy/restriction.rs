@@ -241,7 +241,7 @@ fn review_requested(
             let review = NewReview { reviewer: word.to_owned(), ..asking() };
             let deadline_at = wait.map(|ms| outbox.claimed.deps.clock.now().plus_ms(ms));
             let text = reviewer::input(call, kind, &review.question);
-            Err(reviewer::ask(outbox, NewReview { deadline_at, ..review }, text))
+            Err(reviewer::ask(past, outbox, NewReview { deadline_at, ..review }, text))
         }
         Some((ReviewState::Open, _)) if outbox.claimed.is_reviewed_by_agent(word) => {
             Err(Wait::Children(Vec::new()).into())

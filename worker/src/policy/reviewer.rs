@@ -7,7 +7,7 @@
 
 use crate::state::claimed::Reviewers;
 use crate::state::journal::Call;
-use crate::state::{Outbox, Stop, trace};
+use crate::state::{Outbox, Stop, TurnHistory, trace};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use turnstone_domain::agent::delegation::DelegationMode;
 use turnstone_domain::agent::errors::Contact;
 use turnstone_domain::error::{ErrorClass, FailureKind};
 use turnstone_domain::review::{NewReview, ReviewKind, call_of_review};
-use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
+use turnstone_domain::{AgentDefinition, JobError, NewChild, RawJson, Wait};
 
 /// The prefix that marks a name as an agent's.
 const PREFIX: &str = "oagent://";
@@ -57,7 +57,7 @@ pub fn among(agent: &AgentDefinition, found: &BTreeMap<String, Arc<AgentDefiniti
 }
 
 /// Asks the agent that the review names, and parks until it has answered or the deadline has passed.
-pub fn ask(outbox: &Outbox, review: NewReview, text: String) -> Stop {
+pub fn ask(past: &TurnHistory, outbox: &Outbox, review: NewReview, text: String) -> Stop {
     let reviewer = review.reviewer.as_str();
     let Some(agent) = outbox.claimed.reviewers.get(reviewer).cloned().flatten() else {
         let message = format!("the reviewer `{reviewer}` is not on this server");
@@ -74,13 +74,14 @@ pub fn ask(outbox: &Outbox, review: NewReview, text: String) -> Stop {
     let span = trace::handoff(&agent.name, DelegationMode::Supervisor.as_str());
     let meta = trace::child_meta(outbox, None, &agent.name, &span);
     let agent = (*agent).clone().working_for(&outbox.claimed.agent);
-    let engagement = EngagementId(outbox.claimed.deps.ids.next());
+    let call_id = call_of_review(&review.call_id, review.kind);
+    let (job, engagement) = past.child_of(outbox, (&call_id, 0), review.turn);
     let left_ms = review.deadline_at.map(|deadline| deadline.since(outbox.claimed.deps.clock.now()).max(1));
     let child = NewChild {
-        job: JobId(outbox.claimed.deps.ids.next()),
+        job,
         engagement: engagement.clone(),
         agent: Box::new(agent),
-        call_id: call_of_review(&review.call_id, review.kind),
+        call_id,
         turn: review.turn,
         mode: DelegationMode::Supervisor,
         args: RawJson::of(&json!([text])),

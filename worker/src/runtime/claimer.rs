@@ -28,7 +28,7 @@ const PART: usize = 8;
 const GATHER: Duration = Duration::from_millis(5);
 
 /// Claims jobs until the worker drains. A failure of the store never ends the loop: it claims again after a growing delay
-/// of at most five seconds.
+/// of at most a second.
 pub async fn run(
     deps: Arc<Deps>,
     keeper: Arc<LeaseKeeper>,
@@ -38,7 +38,7 @@ pub async fn run(
     let slots = Arc::new(Semaphore::new(deps.options.slots));
     let backoff = ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(50))
-        .with_max_delay(Duration::from_secs(5))
+        .with_max_delay(Duration::from_millis(500))
         .without_max_times()
         .with_jitter();
     let mut delays = backoff.build();

@@ -14,7 +14,7 @@ use turnstone_domain::budget::AppliedBudget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::retry::{Decision, RetryPolicy};
 use turnstone_domain::session_state::inherited_session;
-use turnstone_domain::{AgentDefinition, JobError, JobId, RawJson, RawObject};
+use turnstone_domain::{AgentDefinition, IdSource, Identified, JobError, JobId, RawJson, RawObject};
 
 /// The constant part of the claim.
 pub struct JobFacts {
@@ -91,6 +91,12 @@ impl Claimed {
     #[must_use]
     pub fn writes(&self) -> UnderWay {
         self.slot.first_write().unwrap_or_else(|| self.deps.writes.begin())
+    }
+
+    /// Returns the id of a thing of a turn of this job (see [`IdSource`]).
+    #[must_use]
+    pub fn id_in(&self, turn: i64, of: Identified<'_>) -> String {
+        self.deps.ids.derived(&IdSource { job: &self.job.id, turn, of })
     }
 
     /// Returns the delegate of this name, if there is one.

@@ -24,8 +24,8 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::event::Inferred;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{
-    EventData, EventName, JobError, Lease, NewCheckpoint, NewEvent, Phase, PhaseCompleted, RawJson, Spent,
-    TurnWrite,
+    CallId, EventData, EventName, Identified, JobError, Lease, NewCheckpoint, NewEvent, Phase,
+    PhaseCompleted, RawJson, RecordEnd, Spent, TurnWrite,
 };
 use turnstone_store::LedgerError;
 
@@ -35,6 +35,8 @@ pub struct Outbox {
     pub claimed: Claimed,
     /// The right to write.
     pub lease: Lease,
+    /// The end of the record as of the last write, which the next write follows.
+    pub record_end: RecordEnd,
     /// The end of this attempt's time, which waits for a write in progress.
     pub deadline: Arc<Deadline>,
     /// Cancelled when the worker drains or the job is paused: the turn then stops before its next phase.
@@ -131,7 +133,7 @@ impl Outbox {
         };
         match written {
             Ok(committed) => {
-                self.budget = committed.budget;
+                (self.budget, self.record_end) = (committed.budget, committed.record_end);
                 // A paused job stops as if the worker drained.
                 if committed.paused {
                     self.draining.cancel();
@@ -150,6 +152,18 @@ impl Outbox {
     #[must_use]
     pub fn next_phase(&self) -> Option<Phase> {
         Phase::resume_after(self.done)
+    }
+
+    /// Returns the id of a thing of the current turn: the same one whenever the turn runs again.
+    #[must_use]
+    pub fn id_of(&self, of: Identified<'_>) -> String {
+        self.claimed.id_in(self.position.turn, of)
+    }
+
+    /// Returns the id of the call that a node of a flow makes in the current turn.
+    #[must_use]
+    pub fn planned_call(&self, tool: &str) -> CallId {
+        CallId(self.id_of(Identified::PlannedCall { tool }))
     }
 
     /// Marks the beginning of a phase.
@@ -264,9 +278,10 @@ impl Outbox {
         self.pending.position.get_or_insert_with(|| self.position.clone())
     }
 
-    /// Takes the write that is not durable yet, for a barrier or the settlement, and leaves an empty one.
+    /// Takes the write that is not durable yet, for a barrier or the settlement, and leaves an empty one. It names the end of
+    /// the record that it follows.
     pub fn take_pending(&mut self) -> TurnWrite {
-        std::mem::take(&mut self.pending)
+        TurnWrite { follows: Some(self.record_end), ..std::mem::take(&mut self.pending) }
     }
 
     /// Begins the next turn under the same lease.

@@ -10,7 +10,6 @@ use super::stop::Stop;
 use super::tools::{Bindings, ResolBody};
 use serde_json::Value;
 use std::sync::Arc;
-use turnstone_domain::CallId;
 use turnstone_domain::engagement::EngagementObject;
 use turnstone_domain::fork::{Origin, Recorded};
 use turnstone_domain::memory::BEFORE;
@@ -19,6 +18,7 @@ use turnstone_domain::review::ReviewAnswer;
 use turnstone_domain::session_state::Buffer;
 use turnstone_domain::short_circuit::ShortCircuit;
 use turnstone_domain::tool_call::ToolCall;
+use turnstone_domain::{CallId, EngagementId, Identified, JobId};
 use turnstone_store::Delegated;
 
 /// The origin of a forked engagement, with the recorded calls that the fork reuses.
@@ -101,6 +101,24 @@ impl TurnHistory {
         let (current, earlier): (Vec<_>, Vec<_>) = journal.into_iter().partition(|call| call.turn == turn);
         self.recalled_calls = current;
         self.again = earlier.into_iter().filter(|call| call.again).collect();
+    }
+
+    /// Returns the ids for the next delegate that answers a call in this turn. A turn that runs again finds the delegates
+    /// that it has, so only the same delegate gets the same ids.
+    #[must_use]
+    pub fn child_of(
+        &self,
+        outbox: &Outbox,
+        (call, position): (&CallId, usize),
+        turn: i64,
+    ) -> (JobId, EngagementId) {
+        // A question about the next turn is the first of that turn.
+        let is_current = turn == outbox.position.turn;
+        let earlier = self.delegations.iter().filter(|done| is_current && done.call_id == *call);
+        let number = earlier.count();
+        let job = outbox.claimed.id_in(turn, Identified::ChildJob { call, position, number });
+        let engagement = outbox.claimed.id_in(turn, Identified::ChildEngagement { call, position, number });
+        (JobId(job), EngagementId(engagement))
     }
 
     /// Returns number and id of the next note about a call.

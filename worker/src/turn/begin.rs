@@ -72,6 +72,7 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
     let outbox = Outbox {
         claimed,
         lease: claim.lease,
+        record_end: side.record_end,
         deadline: Arc::default(),
         draining: CancellationToken::new(),
         budget: side.budget,

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{JobError, JobId, Lease, Phase, Settlement, TurnWrite};
+use turnstone_domain::{JobError, JobId, Lease, Phase, RecordEnd, Settlement, TurnWrite};
 use turnstone_store::{Claim, LedgerError};
 use turnstone_telemetry::names;
 
@@ -39,6 +39,7 @@ use turnstone_telemetry::names;
 pub fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) -> impl Future<Output = ()> + Send {
     let timeout = claim.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
     let (id, lease) = (claim.job.clone(), claim.lease.clone());
+    let record_end = claim.engagement.as_ref().map(|side| side.record_end);
     // Boxed, so that the future of a waiting turn reserves no memory for the claim.
     let begun = Box::pin(begin::begin(Arc::clone(&deps), claim));
     async move {
@@ -53,21 +54,39 @@ pub fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) -> impl Future<O
             // A plain job. The claimer asks for jobs of agents only, so there is none.
             Ok(None) => Ok(()),
             Err(Stop::Fail(error)) if error.kind == FailureKind::Unreadable => {
-                Box::pin(discard(&deps, &lease, error)).await
+                Box::pin(discard(&deps, &lease, record_end, error)).await
             }
             Err(stop) => Err(stop),
         };
         if let Err(stop) = stopped {
+            if matches!(stop, Stop::LeaseLost(_)) {
+                Box::pin(give_back(&deps, &lease)).await;
+            }
             report(&id, stop);
         }
     }
 }
 
 /// Settles a job whose stored messages or journal cannot be decoded: no further attempt could read them either.
-async fn discard(deps: &Deps, lease: &Lease, error: JobError) -> Result<(), Stop> {
+async fn discard(
+    deps: &Deps,
+    lease: &Lease,
+    follows: Option<RecordEnd>,
+    error: JobError,
+) -> Result<(), Stop> {
     let settlement = Settlement::Discard { error };
-    deps.ledger.settle(lease, TurnWrite::default(), settlement, deps.clock.now()).await?;
+    let write = TurnWrite { follows, ..TurnWrite::default() };
+    deps.ledger.settle(lease, write, settlement, deps.clock.now()).await?;
     Ok(())
+}
+
+/// Gives a job back whose write was refused as one of a lost lease. If the database has lost commits of the job, its token still
+/// fits. Then the job resumes from the stored record at once, and not only when the lease has expired. Otherwise this changes
+/// nothing.
+async fn give_back(deps: &Deps, lease: &Lease) {
+    if let Err(error) = deps.ledger.release(std::slice::from_ref(lease), deps.clock.now()).await {
+        tracing::warn!(job = %lease.job, %error, "a lost lease could not be given back; a job that still has it resumes when it has expired");
+    }
 }
 
 /// Logs once why a lease ended without a settlement.
@@ -75,7 +94,7 @@ fn report(id: &JobId, stop: Stop) {
     match stop {
         Stop::LeaseLost(job) => tracing::warn!(
             %job,
-            "lease lost (expired or cancelled); nothing more is written"
+            "lease lost (expired, cancelled, or the database has lost commits of the job); nothing more is written"
         ),
         Stop::Store(error) => {
             tracing::warn!(job = %id, %error, "the store failed; the job resumes when its lease has expired")

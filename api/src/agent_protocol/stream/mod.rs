@@ -9,7 +9,8 @@ use crate::api::{App, Shared};
 use crate::doorbell::POLL;
 use crate::outage::store_failed;
 use crate::reply::{self, Failure};
-use crate::shared_stream::{Look, Page, alone};
+use crate::reset::Reset;
+use crate::shared_stream::{Look, Page, Unread, alone};
 use async_recursion::async_recursion as boxed;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::{EngagementId, JobId};
-use turnstone_ojs::OjsError;
+use turnstone_ojs::{CURSOR_LOST, OjsError};
 use turnstone_store::{Ear, Piece, StoreError};
 
 /// Silence is broken this often, so that proxies keep the connection.
@@ -51,7 +52,7 @@ pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<i64>, Failure> {
 /// Streams a request from its first event, or a run from its beginning, or either after `since`.
 pub(super) fn answer(app: Shared, run: Engagement, request: Option<JobId>, since: Option<i64>) -> Response {
     let stream = app.runs.follow(run.id.clone(), || RunStream::new(&app.bells, run));
-    let wakes = stream.together.bell.listen();
+    let (wakes, life) = (stream.together.bell.listen(), stream.together.life());
     let mut reader = Reader {
         app,
         stream,
@@ -62,6 +63,9 @@ pub(super) fn answer(app: Shared, run: Engagement, request: Option<JobId>, since
         spoken: Spoken::default(),
         since: since.unwrap_or(0),
         cursor: since.unwrap_or(0),
+        // The first read of a client that comes back checks its cursor.
+        life: if since.is_some_and(|since| since > 0) { life.wrapping_sub(1) } else { life },
+        reset: None,
         read: VecDeque::new(),
         begun: false,
         fresh: true,
@@ -75,14 +79,25 @@ pub(super) fn answer(app: Shared, run: Engagement, request: Option<JobId>, since
 
 impl RunStream {
     /// Reads the events after a number.
-    async fn read(&self, app: &App, after: i64) -> Result<Page<RunFrame>, String> {
+    async fn read(&self, app: &App, after: i64) -> Result<Page<RunFrame>, Unread> {
         let frame = self.tell(app, after).await;
-        frame.map_err(|Failure(error)| error.message)
+        frame.map_err(|Failure(error)| match error.code {
+            CURSOR_LOST => Unread::Lost,
+            _ => Unread::Failed(error.message),
+        })
     }
 
     async fn tell(&self, app: &App, after: i64) -> Result<Page<RunFrame>, Failure> {
         // An engagement whose hook is new may have had events before.
-        while self.follow(&run_events::catch_up(app, &self.run).await?.streams) {}
+        let newest = loop {
+            let heard = run_events::catch_up(app, &self.run).await?;
+            if !self.follow(&heard.streams) {
+                break heard.last;
+            }
+        };
+        if after > newest {
+            return Err(Reset::of_run(newest, after).into_error().into());
+        }
         let page = app.api.store.runs.run_events(&self.run.id, after, None, PAGE).await?;
         let events = page.events.into_iter().map(|event| Arc::new(event.into())).collect();
         Ok(Page { events, more: page.more })
@@ -102,6 +117,10 @@ struct Reader {
     /// The position of the client when it connected.
     since: i64,
     cursor: i64,
+    /// The life of the stream in which the cursor was checked.
+    life: u64,
+    /// The reset that is sent before the events that are read next.
+    reset: Option<Reset>,
     read: VecDeque<Arc<RunFrame>>,
     /// True if the state before the first event that is sent is known.
     begun: bool,
@@ -132,6 +151,9 @@ impl Reader {
     /// was sent, or the server drains.
     async fn next(&mut self) -> Option<Frame> {
         loop {
+            if let Some(reset) = self.reset.take() {
+                return Some(reset.into_frame());
+            }
             if let Some(reported) = self.read.pop_front() {
                 self.cursor = reported.id;
                 self.spoken.note(&reported);
@@ -189,15 +211,32 @@ impl Reader {
     async fn look(&mut self) {
         let (rings, others) = (*self.wakes.borrow_and_update(), Arc::strong_count(&self.stream) > 1);
         let (app, stream) = (&self.app, &self.stream);
-        let read = |after| stream.read(app, after);
-        let page = match stream.together.look(rings, self.cursor, others, read).await {
+        let read = |after, _| stream.read(app, after);
+        let page = match stream.together.look((rings, self.life), self.cursor, others, read).await {
             Look::Found(page) => page,
-            Look::Behind => alone(stream.read(app, self.cursor).await).await,
+            Look::Behind => {
+                let life = stream.together.life();
+                match alone(stream.read(app, self.cursor).await).await {
+                    Some(page) => {
+                        self.life = life;
+                        page
+                    }
+                    None => return self.begin_anew().await,
+                }
+            }
             Look::Failed => Page::default(),
         };
         self.fresh = page.more;
         self.read = page.events.into();
         self.listen();
+    }
+
+    /// Reads from the beginning, after a reset.
+    async fn begin_anew(&mut self) {
+        self.life = self.stream.together.life();
+        let newest = run_events::catch_up(&self.app, self.stream.run()).await.map_or(0, |heard| heard.last);
+        self.reset = Some(Reset::of_run(newest, self.cursor));
+        (self.cursor, self.since, self.fresh) = (0, 0, true);
     }
 
     /// Subscribes to the pieces of all models in this run.

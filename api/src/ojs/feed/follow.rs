@@ -5,6 +5,7 @@ use crate::api::Shared;
 use crate::outage::store_failed;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
+use crate::reset::Reset;
 use async_recursion::async_recursion as boxed;
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
@@ -17,16 +18,12 @@ use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter};
-use turnstone_store::Ring;
+use turnstone_store::{Ring, StoreError};
 
 /// The most events that are read at once and held in memory by one stream.
 const PAGE: u32 = 200;
 /// The interval of polling, because the doorbell may lose a notification.
 const POLL: Duration = Duration::from_secs(2);
-/// After a notification the events may still wait for an older transaction to end: the stream queries this often …
-const LOOKS: u32 = 5;
-/// … with this between two queries.
-const SOON: Duration = Duration::from_millis(100);
 /// Notifications within this time are handled by one query.
 const GATHER: Duration = Duration::from_millis(10);
 /// Silence is broken this often, so that proxies keep the connection.
@@ -49,7 +46,8 @@ pub(super) async fn answer(app: Shared, params: &Params, tenant: Tenant, headers
         (None, Some(after)) => cursor("after", after)?,
         (None, None) => app.api.store.feed.feed_end().await?,
     };
-    let follower = Follower { app, filter, types, bell, cursor, read: VecDeque::new(), more: true, looks: 0 };
+    let follower =
+        Follower { app, filter, types, bell, cursor, read: VecDeque::new(), more: true, reset: None };
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
     Ok(reply::streamed(Sse::new(frames(follower)).keep_alive(keep_alive)))
 }
@@ -64,16 +62,26 @@ struct Follower {
     read: VecDeque<FeedEvent>,
     /// True if there may be more without waiting.
     more: bool,
-    /// Queries that are left to be made soon.
-    looks: u32,
+    /// The reset that is sent before the events that were read.
+    reset: Option<Reset>,
+}
+
+/// A part of the stream.
+enum FeedFrame {
+    Event(Box<FeedEvent>),
+    /// The stream begins anew: the database does not have what was sent.
+    Reset(Reset),
 }
 
 fn frames(follower: Follower) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
     futures::stream::unfold(follower, |mut follower| async move {
         loop {
-            let event = follower.next().await?;
+            let event = match follower.next().await? {
+                FeedFrame::Event(event) => event,
+                FeedFrame::Reset(reset) => return Some((Ok(reset.into_frame()), follower)),
+            };
             if let Some(reported) = follower.types.rendered(&event) {
-                let frame = Frame::default().id(&reported.id).event(&reported.name);
+                let frame = Frame::default().id(event.cursor.to_string()).event(&reported.name);
                 return Some((Ok(frame.data(json!(reported).to_string())), follower));
             }
         }
@@ -81,11 +89,14 @@ fn frames(follower: Follower) -> impl Stream<Item = Result<Frame, Infallible>> +
 }
 
 impl Follower {
-    /// Returns the next event; waits for it. `None` when the server drains.
-    async fn next(&mut self) -> Option<FeedEvent> {
+    /// Returns the next event or reset; waits for it. `None` when the server drains.
+    async fn next(&mut self) -> Option<FeedFrame> {
         loop {
+            if let Some(reset) = self.reset.take() {
+                return Some(FeedFrame::Reset(reset));
+            }
             if let Some(event) = self.read.pop_front() {
-                return Some(event);
+                return Some(FeedFrame::Event(Box::new(event)));
             }
             let draining = self.app.api.shutdown.is_cancelled();
             if draining || (!self.more && !self.woken().await) {
@@ -97,24 +108,30 @@ impl Follower {
 
     #[boxed]
     async fn look(&mut self) {
-        match self.app.api.store.feed.feed(&self.filter, self.cursor, PAGE).await {
+        let feed = &self.app.api.store.feed;
+        let failed = match feed.feed(&self.filter, self.cursor, PAGE).await {
             Ok(page) => {
                 self.more = page.has_more;
                 self.cursor = page.cursor;
                 self.read = page.events.into();
+                return;
             }
-            Err(error) => {
-                store_failed!(warn, error, "events could not be read");
-                self.more = false;
-            }
-        }
+            Err(StoreError::CursorLost { cursor }) => match Reset::of_feed(feed, cursor).await {
+                Ok(reset) => {
+                    (self.reset, self.cursor, self.more) = (Some(reset), Cursor::START, true);
+                    return;
+                }
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        store_failed!(warn, failed, "events could not be read");
+        self.more = false;
     }
 
     /// Waits until there may be something new; returns `false` when the server drains.
     async fn woken(&mut self) -> bool {
-        let wait = if self.looks > 0 { SOON } else { POLL };
-        self.looks = self.looks.saturating_sub(1);
-        let poll = tokio::time::sleep(wait);
+        let poll = tokio::time::sleep(POLL);
         tokio::pin!(poll);
         loop {
             tokio::select! {
@@ -132,7 +149,6 @@ impl Follower {
         }
         tokio::time::sleep(GATHER).await;
         self.bell = self.bell.resubscribe();
-        self.looks = LOOKS;
         true
     }
 }

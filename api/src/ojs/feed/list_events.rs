@@ -4,9 +4,11 @@ use super::{EventPage, cursor, filter, follow};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
+use crate::reset::Reset;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use turnstone_domain::feed::Cursor;
+use turnstone_store::StoreError;
 
 /// The default size of a page.
 const USUAL: u32 = 100;
@@ -25,14 +27,15 @@ const MOST: u32 = 1_000;
         ("job_types" = Option<String>, Query, description = "Only of jobs of these types, commas between."),
         ("subject" = Option<String>, Query, description = "Only about this job, or whatever else an event is about."),
         ("after" = Option<String>, Query, description = "Only events after this one: the `cursor` of a page.",
-         example = "evt_1042.17.3"),
+         example = "evt_1042.17.3.52"),
         ("limit" = Option<u32>, Query, description = "100 unless said otherwise.", minimum = 1, maximum = 1000),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs."),
     ),
     responses((status = 200, description = "A page of events; a stream of them for `Accept: text/event-stream`.", content(
         (EventPage = "application/json"),
         (String = "text/event-stream"),
-    ))),
+    )), (status = 409, description = "The events up to `after` are not in this database; `details.begin` says where to \
+                                       begin. A stream sends the event `reset` instead.")),
 )]
 pub(crate) async fn list_events(
     State(app): State<Shared>,
@@ -46,7 +49,13 @@ pub(crate) async fn list_events(
     let (filter, types) = filter(&params, tenant)?;
     let after = params.text("after").map_or(Ok(Cursor::START), |text| cursor("after", text))?;
     let limit = params.number("limit", USUAL, 1, MOST)?;
-    let page = app.api.store.feed.feed(&filter, after, limit).await?;
+    let feed = &app.api.store.feed;
+    let page = match feed.feed(&filter, after, limit).await {
+        Err(StoreError::CursorLost { cursor }) => {
+            return Err(Reset::of_feed(feed, cursor).await?.into_error().into());
+        }
+        page => page?,
+    };
     let events = page.events.iter().filter_map(|event| types.rendered(event)).collect();
     Ok(reply::ok(&EventPage { events, cursor: page.cursor.to_string(), has_more: page.has_more }))
 }

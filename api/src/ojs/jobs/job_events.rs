@@ -17,7 +17,7 @@ use turnstone_store::EventFilter;
     security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The job."),
-        ("since" = Option<i64>, Query, description = "Only events after this one, by `seq`.", minimum = 0),
+        ("since" = Option<String>, Query, description = "Only events after this one: its `seq`, or a `cursor_id`.", example = "12.829"),
         ("limit" = Option<u32>, Query, description = "200 unless said otherwise.", minimum = 1, maximum = 1000),
         ("stream" = Option<bool>, Query, description = "Server-sent events; so does `Accept: text/event-stream`."),
         ("format" = Option<String>, Query, description = "turnstone unless said otherwise; or cloudevents, as the feed has them."),
@@ -28,6 +28,8 @@ use turnstone_store::EventFilter;
             (EventPage = "application/json"),
             (String = "text/event-stream"),
         )),
+        (status = 409, description = "The events up to `since` are not in this database; `details.begin` says where to begin. \
+                                      A stream sends the event `reset` instead."),
         (status = 204, description = "The stream that is resumed has ended."),
     ),
 )]

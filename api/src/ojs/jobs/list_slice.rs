@@ -27,6 +27,7 @@ use axum::extract::State;
         ("order" = Option<String>, Query, description = "desc unless said otherwise; or asc."),
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise.", minimum = 1, maximum = 200),
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
+        ("cursor" = Option<u32>, Query, description = "`next_cursor` of the part before, instead of `offset`.", minimum = 0),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
     responses((status = 200, description = "The jobs.", body = JobSlice)),

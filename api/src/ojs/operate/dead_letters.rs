@@ -39,6 +39,7 @@ struct DeadLetterPage {
         ("after" = Option<String>, Query, description = "After the job with this id, instead of `offset`: the last one of the part before."),
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise.", minimum = 1, maximum = 100),
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
+        ("cursor" = Option<u32>, Query, description = "`next_cursor` of the part before, instead of `offset`.", minimum = 0),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
     responses((status = 200, description = "The dead letters.", body = DeadLetters)),

@@ -7,7 +7,7 @@ use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
 use serde::Serialize;
-use turnstone_domain::duration::parse_iso8601_ms;
+use turnstone_domain::duration::Span;
 use turnstone_ojs::OjsError;
 use turnstone_store::{Bulk, JobAction, JobFilter};
 use utoipa::ToSchema;
@@ -48,10 +48,10 @@ pub(crate) async fn purge(
     let words = params.text("states").unwrap_or_default().split(',').map(str::trim);
     let states = bulk::states(words.filter(|word| !word.is_empty()), "states")?;
     let at = app.api.clock.now();
-    let until = match params.text("older_than").map(parse_iso8601_ms) {
-        None => None,
-        Some(Ok(ms)) => Some(at.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX).saturating_neg())),
-        Some(Err(_)) => params.time("older_than")?,
+    let until = match params.text("older_than").filter(|text| text.starts_with(['P', '-'])).map(Span::parse) {
+        None => params.time("older_than")?,
+        Some(Ok(age)) => Some(at.plus_ms(age.ms().saturating_neg())),
+        Some(Err(why)) => return Err(OjsError::invalid_request("older_than", why).into()),
     };
     let filter =
         JobFilter { queue: Some(name.clone()), tenant: tenant.into_name(), until, ..JobFilter::default() };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use turnstone_domain::RawObject;
-use turnstone_domain::duration::parse_iso8601_ms;
+use turnstone_domain::duration::Span;
 use turnstone_domain::terms::RateLimit;
 use turnstone_ojs::request::optional;
 use turnstone_ojs::{Fields, OjsError, check_queue_name, read_limit};
@@ -192,7 +192,7 @@ fn limits(config: QueueConfig) -> Result<QueueLimits, OjsError> {
 fn kept<'de, D: Deserializer<'de>>(member: D) -> Result<Option<i64>, D::Error> {
     optional(member, |value| {
         let ms = match value {
-            Value::String(text) => parse_iso8601_ms(text).ok().and_then(|ms| i64::try_from(ms).ok()),
+            Value::String(text) => Some(Span::parse(text)?.ms()),
             value => value.as_i64().and_then(|seconds| seconds.checked_mul(1_000)),
         };
         let ms = ms.filter(|ms| (1..=LONGEST_MS).contains(ms));

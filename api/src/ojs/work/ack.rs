@@ -4,7 +4,7 @@ use super::{outcome, shapes};
 use crate::api::{App, Shared};
 use crate::docs;
 use crate::reply::{self, Answer};
-use crate::request::{JsonBytes, Segment, Tenant};
+use crate::request::{JsonBytes, LeaseToken, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::{JobId, RawJson};
 use turnstone_ojs::work::AckBody;
@@ -15,42 +15,53 @@ use turnstone_store::{Report, ReportedEnd};
 #[utoipa::path(
     post, path = "/ojs/v1/workers/ack", tag = "workers",
     security(("tenant" = ["worker"])),
+    params(("X-OJS-Lease-Token" = Option<String>, Header, description = "The token of the lease, or ext_lease_token in the body."),),
     request_body = AckBody,
     responses(
         (status = 200, description = "The job is completed.", body = shapes::Acknowledged),
-        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
+        (status = 409, description = "The job is not active, another worker holds it, or the lease token is one of another attempt (`stale_lease`).", body = docs::ErrorReply),
     ),
 )]
-pub(crate) async fn ack(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
+pub(crate) async fn ack(
+    State(app): State<Shared>,
+    tenant: Tenant,
+    token: LeaseToken,
+    JsonBytes(body): JsonBytes,
+) -> Answer {
     let body: AckBody = request::read_if_any(&body)?;
     let job = body.job_id.clone().ok_or_else(|| OjsError::invalid_request("job_id", "is missing"))?;
-    complete(&app, job.into(), tenant, body).await
+    complete(&app, job.into(), (tenant, token), body).await
 }
 
 /// Completes an active job. Its result is durable when this returns.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/{id}/ack", tag = "workers",
     security(("tenant" = ["worker"])),
-    params(("id" = String, Path, description = "The job.")),
+    params(
+        ("id" = String, Path, description = "The job."),
+        ("X-OJS-Lease-Token" = Option<String>, Header, description = "The token of the lease, or ext_lease_token in the body."),
+    ),
     request_body = AckBody,
     responses(
         (status = 200, description = "The job is completed.", body = shapes::Acknowledged),
-        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
+        (status = 409, description = "The job is not active, another worker holds it, or the lease token is one of another attempt (`stale_lease`).", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn ack_job(
     State(app): State<Shared>,
     Segment(id): Segment,
     tenant: Tenant,
+    token: LeaseToken,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
-    complete(&app, id.into(), tenant, request::read_if_any(&body)?).await
+    complete(&app, id.into(), (tenant, token), request::read_if_any(&body)?).await
 }
 
-async fn complete(app: &App, job: JobId, tenant: Tenant, body: AckBody) -> Answer {
+async fn complete(app: &App, job: JobId, (tenant, token): (Tenant, LeaseToken), body: AckBody) -> Answer {
     let end = ReportedEnd::Done { result: body.result.unwrap_or_else(RawJson::null) };
     let at = app.api.clock.now();
-    let report = Report { job: job.clone(), worker: body.worker_id, tenant: tenant.into_name(), end, at };
+    let (worker, token) = (body.worker_id, token.or(body.ext_lease_token)?);
+    let report = Report { job: job.clone(), worker, tenant: tenant.into_name(), token, end, at };
     let outcome = app.api.store.remote.report(report).await?;
     let job = outcome::done(outcome, &job, "cannot be acknowledged")?;
     Ok(reply::ok(&shapes::Acknowledged {

@@ -2,13 +2,12 @@
 
 use super::shapes;
 use crate::api::Shared;
-use crate::parts::bodies;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
-use turnstone_ojs::request;
 use turnstone_ojs::work::FetchBody;
-use turnstone_store::{ClaimRequest, DEFAULT_VISIBILITY_MS, JobKind};
+use turnstone_ojs::{JobBody, request};
+use turnstone_store::{ClaimRequest, DEFAULT_VISIBILITY_MS, FetchedJob, JobKind};
 
 /// Gives plain jobs to a worker, the left queue first. No job is no error. Jobs whose runtime tags the worker lacks are left
 /// for others.
@@ -31,5 +30,9 @@ pub(crate) async fn fetch(State(app): State<Shared>, tenant: Tenant, JsonBytes(b
         now: app.api.clock.now(),
     };
     let jobs = app.api.store.remote.fetch(request).await?;
-    Ok(reply::ok(&shapes::Fetched { jobs: bodies(&jobs) }))
+    let shown = |fetched: FetchedJob| {
+        let FetchedJob { job, token } = fetched;
+        JobBody { ext_lease_token: Some(token), ..JobBody::from(&job) }
+    };
+    Ok(reply::ok(&shapes::Fetched { jobs: jobs.into_iter().map(shown).collect() }))
 }

@@ -1,28 +1,35 @@
 //! `PUT /ojs/v1/jobs/{id}/progress` (OJS progress §3).
 
-use super::{shapes, show_progress};
+use super::{outcome, shapes, show_progress};
 use crate::api::Shared;
+use crate::docs;
 use crate::reply::{self, Answer};
-use crate::request::{JsonBytes, Segment, Tenant};
+use crate::request::{JsonBytes, LeaseToken, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::RawJson;
-use turnstone_ojs::OjsError;
 use turnstone_ojs::work::ProgressBody;
-use turnstone_store::NewProgress;
+use turnstone_store::{LeasedJob, NewProgress};
 
 /// Reports the progress of an active job, and renews its reservation. Within an attempt progress never decreases. A job
 /// that is not active keeps its value.
 #[utoipa::path(
     put, path = "/ojs/v1/jobs/{id}/progress", tag = "workers",
     security(("tenant" = ["worker"])),
-    params(("id" = String, Path, description = "The job.")),
+    params(
+        ("id" = String, Path, description = "The job."),
+        ("X-OJS-Lease-Token" = Option<String>, Header, description = "The token of the lease, or ext_lease_token in the body."),
+    ),
     request_body = ProgressBody,
-    responses((status = 200, description = "How far it is.", body = shapes::Progress)),
+    responses(
+        (status = 200, description = "How far it is.", body = shapes::Progress),
+        (status = 409, description = "The lease token is one of another attempt (`stale_lease`).", body = docs::ErrorReply),
+    ),
 )]
 pub(crate) async fn tell_progress(
     State(app): State<Shared>,
     Segment(id): Segment,
     tenant: Tenant,
+    token: LeaseToken,
     JsonBytes(body): JsonBytes,
 ) -> Answer {
     let body = ProgressBody::read(&body)?;
@@ -33,8 +40,9 @@ pub(crate) async fn tell_progress(
         data: body.data.map(RawJson::into_text),
         state: body.checkpoint.map(RawJson::into_text),
     };
-    match app.api.store.remote.tell_progress(&job_id, tenant.name(), reported, at).await? {
-        Some(progress) => Ok(reply::ok(&show_progress::shown(&job_id, progress)?)),
-        None => Err(OjsError::not_found("job", job_id.shown()).into()),
-    }
+    let token = token.or(body.ext_lease_token)?;
+    let job = LeasedJob { job: job_id.clone(), tenant: tenant.into_name(), token };
+    let told = app.api.store.remote.tell_progress(job, reported, at).await?;
+    let progress = outcome::done(told, &job_id, "cannot report its progress")?;
+    Ok(reply::ok(&show_progress::shown(&job_id, progress)?))
 }

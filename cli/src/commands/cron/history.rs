@@ -18,7 +18,8 @@ const COLUMNS: &[Column<JobBody>] = &[
 /// The request fails, or there is no such entry.
 pub async fn run(name: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let path = ["ojs", "v1", "cron", name, "history"];
-    let (jobs, _) = session.client()?.pages(&path, &[], "jobs", usize::MAX).await?;
+    let most = [("limit", "100".to_owned())];
+    let jobs: Vec<_> = session.client()?.member(&path, &most, "jobs").await?;
     session.output.list(&jobs, |job| &job.id, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -21,7 +21,7 @@ const COLUMNS: &[Column<CronBody>] = &[
 /// # Errors
 /// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
-    let (crons, _) = session.client()?.pages(super::CRONS.path, &[], super::CRONS.list, usize::MAX).await?;
+    let crons: Vec<_> = super::CRONS.all(&session.client()?).await?;
     session.output.list(&crons, |cron| &cron.name, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,12 +6,13 @@ mod history;
 mod list;
 
 use super::Session;
-use super::chosen::{Chosen, Listed};
+use super::chosen::{Chosen, Listed, Reading};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 /// The list of cron entries.
-const CRONS: Listed = Listed { path: &["ojs", "v1", "cron"], list: "crons", name: "name" };
+const CRONS: Listed =
+    Listed { path: &["ojs", "v1", "cron"], list: "crons", name: "name", read: Reading::Whole };
 
 /// `turnstone cron`.
 #[derive(Debug, Subcommand)]

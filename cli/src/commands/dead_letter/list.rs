@@ -45,7 +45,7 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
         filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
     let path = ["ojs", "v1", "dead-letter"];
     let client = session.client()?;
-    let (jobs, total) = client.pages(&path, &filters, "jobs", args.limit).await?;
+    let (jobs, total) = client.slices(&path, &filters, "jobs", args.limit).await?;
     session.output.list(&jobs, |job| &job.id, COLUMNS)?;
     if jobs.is_empty() {
         remark_on_discarded(&client, &filters, session).await;

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::ids::SystemIds;
-use turnstone_domain::{Clock, Ids, JobState, SystemClock, Timestamp};
+use turnstone_domain::{Clock, Ids, JobState, MachineClock, Timestamp};
 use turnstone_scheduler::SchedulerOptions;
 use turnstone_store::{SqliteStore, Store, StoreError};
 use turnstone_worker::{Deps, Worker};
@@ -122,7 +122,7 @@ async fn start(
 ) -> anyhow::Result<Started> {
     let listening = Listening::start(config, enable_reset, config.worker.slots).await?;
     Renewal::of(config, true).with_api(&listening).on_hangup()?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let clock: Arc<dyn Clock> = Arc::new(MachineClock::default());
     let ids: Arc<dyn Ids> = Arc::new(SystemIds);
     let beneath = tools.map(ExampleTools::beneath).transpose()?;
     let own = equipment::own_addresses(config, Some(listening.address))?;

@@ -71,7 +71,7 @@ async fn waits_for(tag: &str, client: &Client) -> Option<String> {
     for state in ["pending", "available", "retryable", "scheduled"] {
         let query = [("tag", tag.to_owned()), ("state", state.to_owned())];
         let (jobs, _): (Vec<JobBody>, _) =
-            client.pages(&["ojs", "v1", "jobs"], &query, "jobs", 1).await.ok()?;
+            client.slices(&["ojs", "v1", "jobs"], &query, "jobs", 1).await.ok()?;
         let Some(job) = jobs.first() else { continue };
         if let Some(why) = reason(job, fleet.as_ref(), client).await.ok().flatten() {
             return Some(format!("{} waits for {why}", job.id));

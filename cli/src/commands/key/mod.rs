@@ -11,6 +11,7 @@ use crate::output::{Format, text};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use turnstone_api::answers::{NewKey, OwnPrincipal, ShownKey};
+use turnstone_domain::duration::Span;
 
 /// `turnstone key`.
 #[derive(Debug, Subcommand)]
@@ -70,6 +71,9 @@ pub struct RevokeArgs {
     #[arg(required = true)]
     pub keys: Vec<String>,
 }
+
+/// The longest duration: a hundred years.
+const LONGEST_MS: i64 = 3_155_760_000_000;
 
 const COLUMNS: &[Column<ShownKey>] = &[
     column("ID", |row| plain(&row.id)),
@@ -146,18 +150,14 @@ fn may(tenant: Option<&str>, roles: &[String], acts_for: &[String]) -> String {
     text::line(&format!("{} of {whose}, acts for {acts_for}", roles.join(", ")))
 }
 
-/// Reads a duration of whole seconds, minutes, hours or days.
+/// Reads a duration of whole seconds.
 fn seconds(text: &str) -> Result<i64, String> {
-    let wrong = || "must be a whole number with s, m, h or d, such as 90d".to_owned();
-    let unit = match text.chars().last().ok_or_else(wrong)? {
-        's' => 1,
-        'm' => 60,
-        'h' => 60 * 60,
-        'd' => 24 * 60 * 60,
-        _ => return Err(wrong()),
-    };
-    let number: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-    if number == 0 { Err("must be longer than nothing".to_owned()) } else { Ok(i64::from(number) * unit) }
+    match Span::parse_short(text)?.ms() {
+        0 => Err("must be longer than nothing".to_owned()),
+        ms if ms % 1_000 != 0 => Err("must be a whole number of seconds".to_owned()),
+        ms if ms > LONGEST_MS => Err("must be at most a hundred years".to_owned()),
+        ms => Ok(ms / 1_000),
+    }
 }
 
 #[cfg(test)]
@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn durations_have_a_unit() {
         assert_eq!((seconds("90d"), seconds("15m")), (Ok(7_776_000), Ok(900)));
-        for wrong in ["", "90", "d", "-1d", "0h", "1w", "1.5h"] {
+        assert_eq!((seconds("1w"), seconds("PT1.5H")), (Ok(604_800), Ok(5_400)));
+        for wrong in ["", "90", "d", "-1d", "0h", "1y", "1.5s", "40000d"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
         }
     }

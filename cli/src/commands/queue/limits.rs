@@ -18,7 +18,7 @@ const COLUMNS: &[Column<LimitReply>] = &[
 /// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let path = ["ojs", "v1", "rate-limits"];
-    let (limits, _) = session.client()?.pages(&path, &[], "rate_limits", usize::MAX).await?;
+    let (limits, _) = session.client()?.slices(&path, &[], "rate_limits", usize::MAX).await?;
     session.output.list(&limits, |limit| &limit.key, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,12 +8,13 @@ mod purge;
 mod show;
 
 use super::Session;
-use super::chosen::{Chosen, Listed};
+use super::chosen::{Chosen, Listed, Reading};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 /// The list of queues.
-const QUEUES: Listed = Listed { path: &["ojs", "v1", "admin", "queues"], list: "items", name: "name" };
+const QUEUES: Listed =
+    Listed { path: &["ojs", "v1", "admin", "queues"], list: "items", name: "name", read: Reading::Pages };
 
 /// `turnstone queue`.
 #[derive(Debug, Subcommand)]

@@ -1,8 +1,7 @@
 //! The store that the processes of a fleet share.
 
-use crate::config::Config;
+use crate::config::{Config, address};
 use crate::failure::Failure;
-use reqwest::Url;
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::ids::SystemIds;
@@ -66,6 +65,11 @@ pub fn redis_url(config: &Config) -> Result<Option<String>, Failure> {
     url.map_err(|problem| Failure::usage(format!("`redis.url`: {problem}")))
 }
 
+/// The least time that work under a lease waits for an answer of the database, else a third of the lease: a busy database needs it.
+const SHORTEST_ANSWER: Duration = Duration::from_secs(2);
+/// The most time for it: a silent connection is found by then, whatever the lease is.
+const LONGEST_ANSWER: Duration = Duration::from_secs(10);
+
 /// Returns the options for reaching the configured database.
 ///
 /// # Errors
@@ -86,6 +90,7 @@ pub fn options(config: &Config) -> Result<PostgresOptions, Failure> {
             transaction_pooler: store.transaction_pooler,
             statement_timeout: Duration::from_millis(store.statement_timeout_ms),
             listen: store.listen,
+            answer: (Duration::from_millis(config.worker.lease_ms) / 3).clamp(SHORTEST_ANSWER, LONGEST_ANSWER),
             encryption: config.encryption.keys()?,
         }),
         Some("sqlite" | "file") => Err(embedded()),
@@ -97,12 +102,13 @@ pub fn options(config: &Config) -> Result<PostgresOptions, Failure> {
 /// Adds `PGPASSWORD` to an address without a password. The driver reads it from the environment alone, and a serving process
 /// moves secrets out of it.
 fn with_password(url: String) -> String {
-    let Ok(mut parsed) = Url::parse(&url) else { return url };
+    let Some((mut parsed, _)) = address::parse(&url) else { return url };
     let has_one = parsed.password().is_some() || parsed.query_pairs().any(|(name, _)| name == "password");
     match environment::var("PGPASSWORD") {
         Some(password) if !has_one && !password.is_empty() => {
             parsed.query_pairs_mut().append_pair("password", Secret::given(password).expose());
-            parsed.into()
+            let (place, query) = (url.split(['?', '#']).next(), parsed.query());
+            format!("{}?{}", place.unwrap_or_default(), query.unwrap_or_default())
         }
         _ => url,
     }

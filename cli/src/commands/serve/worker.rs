@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::artifact::ArtifactLimits;
+use turnstone_domain::duration::Span;
 use turnstone_store::Views;
 use turnstone_worker::{Deps, Worker, WorkerOptions, host_name};
 
@@ -62,18 +63,9 @@ impl RunArgs {
     }
 }
 
-/// Reads `15s`, `500ms` or `2m` into milliseconds.
+/// Reads a duration such as `15s`, `500ms` or `2m` into milliseconds.
 fn milliseconds(text: &str) -> Result<u64, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        _ => return Err("write a time like 15s, 500ms or 2m".to_owned()),
-    };
-    let number: u64 = number.parse().map_err(|_| "write a time like 15s, 500ms or 2m".to_owned())?;
-    number.checked_mul(factor).ok_or_else(|| "that is too long".to_owned())
+    Span::parse_short(text).map(|span| span.ms().unsigned_abs())
 }
 
 /// Returns the configured options of a worker of this name.
@@ -195,7 +187,8 @@ mod tests {
         assert_eq!(milliseconds("15s"), Ok(15_000));
         assert_eq!(milliseconds("500ms"), Ok(500));
         assert_eq!(milliseconds("2m"), Ok(120_000));
-        for bad in ["15", "s", "-1s", "1.5s", "1h", "", "99999999999999999999s", "18446744073709551615m"] {
+        assert_eq!((milliseconds("1.5s"), milliseconds("PT1M30S")), (Ok(1_500), Ok(90_000)));
+        for bad in ["15", "s", "-1s", "1M", "", "99999999999999999999s", "18446744073709551615m"] {
             assert!(milliseconds(bad).is_err(), "{bad}");
         }
     }

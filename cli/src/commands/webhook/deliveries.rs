@@ -35,7 +35,7 @@ pub struct RedeliverArgs {
 /// The request fails, or there is no such subscription.
 pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let path = [SUBSCRIPTIONS.path, &[id, "deliveries"]].concat();
-    let (deliveries, _) = session.client()?.pages(&path, &[], "deliveries", usize::MAX).await?;
+    let (deliveries, _) = session.client()?.slices(&path, &[], "deliveries", usize::MAX).await?;
     session.output.list(&deliveries, |delivery| &delivery.id, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -19,7 +19,7 @@ const COLUMNS: &[Column<SubscriptionBody>] = &[
 /// The request fails.
 pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
     let listed = super::SUBSCRIPTIONS;
-    let (webhooks, _) = session.client()?.pages(listed.path, &[], listed.list, usize::MAX).await?;
+    let webhooks: Vec<_> = listed.all(&session.client()?).await?;
     session.output.list(&webhooks, |webhook| &webhook.id, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

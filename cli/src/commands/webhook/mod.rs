@@ -6,13 +6,17 @@ mod deliveries;
 mod list;
 
 use super::Session;
-use super::chosen::{Chosen, Listed};
+use super::chosen::{Chosen, Listed, Reading};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 /// The list of subscriptions.
-const SUBSCRIPTIONS: Listed =
-    Listed { path: &["ojs", "v1", "webhooks", "subscriptions"], list: "subscriptions", name: "id" };
+const SUBSCRIPTIONS: Listed = Listed {
+    path: &["ojs", "v1", "webhooks", "subscriptions"],
+    list: "subscriptions",
+    name: "id",
+    read: Reading::Whole,
+};
 
 /// `turnstone webhook`.
 #[derive(Debug, Subcommand)]

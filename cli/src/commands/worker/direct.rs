@@ -2,11 +2,12 @@
 
 use crate::client::Client;
 use crate::commands::Session;
-use crate::commands::chosen::{Chosen, Deed, Listed};
+use crate::commands::chosen::{Chosen, Deed, Listed, Reading};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-const WORKERS: Listed = Listed { path: &["ojs", "v1", "admin", "workers"], list: "items", name: "id" };
+const WORKERS: Listed =
+    Listed { path: &["ojs", "v1", "admin", "workers"], list: "items", name: "id", read: Reading::Pages };
 
 /// Directs workers to take no further jobs.
 ///

@@ -34,7 +34,7 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     let filters: Vec<(&str, String)> = args.state.iter().map(|state| ("state", state.clone())).collect();
     let client = session.client()?;
     let (workflows, _) =
-        client.pages(super::WORKFLOWS.path, &filters, super::WORKFLOWS.list, args.limit).await?;
+        client.slices(super::WORKFLOWS.path, &filters, super::WORKFLOWS.list, args.limit).await?;
     session.output.list(&workflows, |workflow| &workflow.id, COLUMNS)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,13 +6,14 @@ mod start;
 mod watch;
 
 use super::Session;
-use super::chosen::{Chosen, Deed, Listed};
+use super::chosen::{Chosen, Deed, Listed, Reading};
 use crate::client::{Client, raw_part};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 /// The list of workflows.
-const WORKFLOWS: Listed = Listed { path: &["ojs", "v1", "workflows"], list: "workflows", name: "id" };
+const WORKFLOWS: Listed =
+    Listed { path: &["ojs", "v1", "workflows"], list: "workflows", name: "id", read: Reading::Slices };
 
 /// `turnstone workflow`.
 #[derive(Debug, Subcommand)]

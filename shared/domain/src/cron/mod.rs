@@ -1,5 +1,8 @@
 //! Cron entries: a request to enqueue, and the times at which it becomes a job (OJS cron §3).
 
+#[cfg(test)]
+mod clock_changes;
+mod fields;
 mod schedule;
 
 pub use schedule::Schedule;

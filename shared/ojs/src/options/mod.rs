@@ -8,7 +8,8 @@ mod unique;
 
 use crate::{OjsError, names, read, when};
 pub use rate_limit::{LimitRequest, read_limit};
-use section::{Section, duration, milliseconds};
+pub(crate) use section::duration;
+use section::{Section, milliseconds};
 use serde_json::Value;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::{RawObject, Terms, Timestamp};
@@ -62,7 +63,7 @@ impl JobOptions {
             priority: sent.given("priority", priority)?.unwrap_or(0),
             run_at: scheduled_at.or(delay_until).unwrap_or(now).max(now),
             expires_at: time("expires_at")?,
-            timeout_ms: sent.given("timeout_ms", |value| read::integer_from(value, 1))?,
+            timeout_ms: sent.given("timeout_ms", milliseconds)?,
             retry: policy.map_or_else(|| Ok(RetryPolicy::default()), retry::retry)?,
             unique: sent.object("unique")?.map(|policy| UniquePolicy::read(&policy)).transpose()?,
             terms: Terms {

@@ -49,6 +49,6 @@ pub(super) fn retry(policy: &RawJson) -> Result<RetryPolicy, OjsError> {
     let stated = fields.keys().any(|name| !NOT_STATING.contains(&name.as_str()));
     let policy: RetryPolicy =
         serde_json::from_value(Value::Object(fields)).map_err(|e| wrong("", e.to_string()))?;
-    policy.check().map_err(|why| OjsError::validation("options.retry", format!("options.retry: {why}")))?;
+    policy.check().map_err(|(field, why)| wrong(field, why))?;
     Ok(RetryPolicy { stated, ..policy })
 }

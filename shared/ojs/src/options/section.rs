@@ -2,7 +2,7 @@
 
 use crate::{OjsError, read};
 use serde_json::Value;
-use turnstone_domain::duration::parse_iso8601_ms;
+use turnstone_domain::duration::Span;
 use turnstone_domain::{RawJson, RawObject};
 
 /// The longest duration that a job may request: ten years.
@@ -82,10 +82,7 @@ pub(crate) fn milliseconds(value: &Value) -> Result<i64, String> {
 /// Reads a duration above zero, as an ISO 8601 duration or in seconds; returns milliseconds.
 pub(crate) fn duration(value: &Value) -> Result<i64, String> {
     let ms = match value {
-        Value::String(text) => {
-            let ms = parse_iso8601_ms(text).map_err(|why| read::shortened(&why, 200))?;
-            i64::try_from(ms).unwrap_or(i64::MAX)
-        }
+        Value::String(text) => Span::parse(text)?.ms(),
         _ => read::integer_between(value, 1, LONGEST_MS / 1000)?.saturating_mul(1000),
     };
     match ms {

@@ -1,6 +1,7 @@
 //! Checks of names and versions against the patterns of the schema.
 
 use crate::suggest;
+use turnstone_domain::duration::Span;
 use turnstone_domain::error::ErrorClass;
 
 /// Accepts `ossa/v0.2.9`, `ossa/v0.2.10-dev`, `ossa/v1`, `ossa/v1.0`, by the schema's pattern.
@@ -104,9 +105,8 @@ pub(super) fn currency(text: &str) -> Result<(), String> {
 
 /// Accepts `30s`, `5m`, `1h`.
 pub(super) fn interval(text: &str) -> Result<(), String> {
-    let number = text.strip_suffix(['s', 'm', 'h']).unwrap_or_default();
-    let accepted = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
-    if accepted { Ok(()) } else { Err("must be a time such as `30s`, `5m` or `1h`".to_owned()) }
+    let wrong = |_| "must be a time such as `30s`, `5m` or `1h`".to_owned();
+    Span::parse_short(text).map(|_| ()).map_err(wrong)
 }
 
 #[cfg(test)]

@@ -3,9 +3,13 @@
 
 use crate::problem::Problems;
 use crate::tree::Node;
+use std::ops::RangeInclusive;
 use turnstone_domain::agent::session::LONGEST_RETENTION_MS;
 use turnstone_domain::agent::{Isolation, StateMode, StateOptions};
-use turnstone_domain::duration::parse_iso8601_ms;
+use turnstone_domain::duration::Span;
+
+/// The numbers of seconds that state may be kept: up to a hundred years.
+const TTL_SECONDS: RangeInclusive<f64> = 1.0..=3_155_760_000.0;
 
 /// Reads the section.
 pub(super) fn read(section: &Node, problems: &mut Problems) -> StateOptions {
@@ -21,8 +25,8 @@ pub(super) fn read(section: &Node, problems: &mut Problems) -> StateOptions {
         .and_then(|word| Isolation::ALL.into_iter().find(|level| level.as_str() == word));
     let ttl = section.get("ttl_seconds").or_else(|| section.get("ttl"));
     let ttl_seconds = ttl.and_then(Node::number);
-    if let Some(node) = ttl.filter(|_| ttl_seconds.is_none_or(|seconds| seconds < 1.0)) {
-        let message = "`spec.state.ttl` must be a number of seconds, at least 1";
+    if let Some(node) = ttl.filter(|_| ttl_seconds.is_none_or(|seconds| !TTL_SECONDS.contains(&seconds))) {
+        let message = "`spec.state.ttl` must be a number of seconds from 1 to 3155760000";
         problems.error(node.at, "OSSA-state", message);
     }
     let retention_ms = section.at_path(&["storage", "retention"]).and_then(|node| retention(node, problems));
@@ -30,8 +34,8 @@ pub(super) fn read(section: &Node, problems: &mut Problems) -> StateOptions {
         retention_ms,
         mode,
         isolation: isolation.unwrap_or_default(),
-        // `as` saturates, and the number is at least one.
-        ttl_seconds: ttl_seconds.map(|seconds| seconds as i64),
+        // `as` saturates. A part of a second counts as a whole one.
+        ttl_seconds: ttl_seconds.map(|seconds| seconds.ceil() as i64),
         storage: text(&["storage", "type"]).or_else(|| text(&["storage", "backend"])).map(str::to_owned),
     }
 }
@@ -39,11 +43,7 @@ pub(super) fn read(section: &Node, problems: &mut Problems) -> StateOptions {
 /// Reads a time such as `30d`, `12h`, `90m`, `3600s`, `4w`, or one of ISO 8601 such as `P30D`.
 fn retention(node: &Node, problems: &mut Problems) -> Option<i64> {
     let text = node.text()?.trim();
-    let units = [("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
-    let short = units
-        .iter()
-        .find_map(|(unit, ms)| text.strip_suffix(unit)?.trim_end().parse::<i64>().ok()?.checked_mul(*ms));
-    let read = short.or_else(|| parse_iso8601_ms(text).ok().and_then(|ms| i64::try_from(ms).ok()));
+    let read = Span::parse_short(text).ok().map(Span::ms);
     let read = read.filter(|ms| (1_000..=LONGEST_RETENTION_MS).contains(ms));
     if read.is_none() {
         let message = format!(

@@ -12,6 +12,8 @@ const SECTION: Shape = Shape::Table(&Shape::Any);
 const COUNT: Shape = Shape::Integer(1, ANY_SIZE);
 const TURNS: Shape = Shape::Integer(1, u32::MAX as i64);
 const AMOUNT: Shape = Shape::Number(0.0, f64::MAX);
+/// A duration in seconds, of a hundred years at most.
+const SECONDS: Shape = Shape::Number(0.0, 3_155_760_000.0);
 
 const fn object(rule: &'static str, others: Others, fields: &'static [Field]) -> Object {
     Object { rule, others, fields }
@@ -117,7 +119,7 @@ static BREAKER: Object = object(
     &[
         Field::new("enabled", Shape::Flag),
         Field::new("failure_threshold", TURNS),
-        Field::new("timeout_seconds", AMOUNT),
+        Field::new("timeout_seconds", SECONDS),
         Field::new("half_open_requests", TURNS),
         Field::new("success_threshold", TURNS),
     ],
@@ -224,7 +226,7 @@ static CAPABILITY: Object = object(
 static TIMEOUT: Object = object(
     "OSSA-tools",
     Ignored,
-    &[Field::new("execution_seconds", AMOUNT), Field::new("connection_seconds", AMOUNT)],
+    &[Field::new("execution_seconds", SECONDS), Field::new("connection_seconds", SECONDS)],
 );
 
 static TRANSPORT: Object = object(
@@ -249,7 +251,7 @@ static CONSTRAINTS: Object = object(
         // Runtime.
         Field::new("max_turns", TURNS),
         Field::new("max_tokens", Shape::Integer(0, ANY_SIZE)),
-        Field::new("timeout_seconds", AMOUNT),
+        Field::new("timeout_seconds", SECONDS),
         Field::new("max_tokens_per_turn", COUNT),
     ],
 );
@@ -271,7 +273,7 @@ static PERFORMANCE: Object = object(
     &[
         Field::new("maxLatencySeconds", AMOUNT),
         Field::new("maxConcurrentRequests", COUNT),
-        Field::new("timeoutSeconds", AMOUNT),
+        Field::new("timeoutSeconds", SECONDS),
     ],
 );
 
@@ -303,7 +305,7 @@ static STATE: Object = object(
         ),
         Field::new("enabled", Shape::Flag),
         Field::new("ttl", Shape::Any),
-        Field::new("ttl_seconds", AMOUNT),
+        Field::new("ttl_seconds", SECONDS),
         Field::new("encryption", Shape::Any),
     ],
 );

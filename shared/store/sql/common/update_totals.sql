@@ -6,14 +6,18 @@ UPDATE totals
 SET turns          = coalesce(r.turns, totals.turns),
     events         = coalesce(r.events, totals.events),
     messages       = coalesce(r.messages, totals.messages),
+    writes         = coalesce(r.writes, totals.writes),
+    turn           = coalesce(r.turn, totals.turn),
+    phase          = coalesce(r.phase, totals.phase),
     settled        = totals.settled + r.settled,
     reserved       = totals.reserved + r.reserved,
     money_settled  = totals.money_settled + r.money_settled,
     money_reserved = totals.money_reserved + r.money_reserved
-FROM {rows: seq, turns, events, messages, read_events, read_messages, settled, reserved, money_settled, money_reserved,
-            least, most, money_least, money_most}
+FROM {rows: seq, turns, events, messages, writes, turn, phase, read_events, read_messages, read_writes, settled, reserved,
+            money_settled, money_reserved, least, most, money_least, money_most}
 WHERE totals.seq = r.seq
   AND totals.events = coalesce(r.read_events, totals.events)
   AND totals.messages = coalesce(r.read_messages, totals.messages)
+  AND totals.writes = coalesce(r.read_writes, totals.writes)
   AND totals.settled BETWEEN r.least AND r.most
   AND totals.money_settled BETWEEN r.money_least AND r.money_most

@@ -4,7 +4,7 @@ UPDATE webhooks
 -- on.
 SET url = r.url, events = r.events, filter = r.filter, metadata = r.metadata, secret = r.secret, old_secret = r.old_secret,
     old_until = r.old_until, updated_at = r.updated_at,
-    since = CASE WHEN webhooks.active = 0 AND r.active = 1 THEN {feed end} ELSE webhooks.since END,
+    since = CASE WHEN webhooks.active = 0 AND r.active = 1 THEN (SELECT coalesce(max(c.number), 0) FROM commits AS c) ELSE webhooks.since END,
     active = r.active
 FROM {rows: id, url, events, filter, metadata, secret, old_secret, old_until, active, updated_at}
 WHERE webhooks.id = r.id

@@ -33,6 +33,8 @@ WITH
     of_workflow_steps AS (DELETE FROM workflow_steps),
     of_webhooks AS (DELETE FROM webhooks),
     of_deliveries AS (DELETE FROM deliveries),
+    of_commits AS (DELETE FROM commits),
+    of_new_commits AS (DELETE FROM new_commits),
     of_event_marks AS (DELETE FROM event_marks),
     of_job_schemas AS (DELETE FROM job_schemas),
     of_workers AS (DELETE FROM workers),

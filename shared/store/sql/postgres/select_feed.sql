@@ -1,18 +1,19 @@
 -- The rows with events after ($1, $2, $3) and up to ($4, $5, $6), oldest first, with these names ($7), of jobs in these queues ($8) and
 -- of these types ($9), and of a tenant ($10); lists have commas between, NULL matches all. An event that is about no job
--- passes whatever queues and types are asked for: its data says what it is about. Differs from SQLite: lists of words.
-SELECT v.tx, v.stream, v.last_event, v.last_message, v.events, v.turn, v.phase, v.names, v.at, v.body, j.id AS job_id, j.job_type, j.queue, e.id AS engagement_id, e.agent_name,
+-- passes whatever queues and types are asked for: its data says what it is about. Differs from SQLite: lists of words, and how the
+-- commits are read in their order.
+SELECT c.number, v.commit_id, v.stream, v.last_event, v.last_message, v.events, v.turn, v.phase, v.names, v.at, v.body, j.id AS job_id, j.job_type, j.queue, e.id AS engagement_id, e.agent_name,
        coalesce(j.tenant, f.tenant, nullif(b.tenant, '')) AS tenant
-FROM journal AS v
+FROM (SELECT n.id, n.number FROM commits AS n WHERE n.number >= $1 AND n.number <= $4 ORDER BY n.number OFFSET 0) AS c
+CROSS JOIN LATERAL (SELECT n.* FROM journal AS n WHERE n.commit_id = c.id AND n.events > 0 OFFSET 0) AS v
 LEFT JOIN jobs AS j ON j.seq = v.job_seq
 LEFT JOIN engagements AS e ON e.seq = j.engagement_seq
 LEFT JOIN workflows AS f ON f.seq = v.stream
 LEFT JOIN batches AS b ON b.event_seq = v.stream
-WHERE v.events > 0 AND v.tx >= $1 AND (v.tx, v.stream, v.last_event) > ($1, $2, $3)
-  AND v.tx <= $4 AND (v.tx, v.stream, v.last_event) <= ($4, $5, $6)
+WHERE (c.number, v.stream, v.last_event) > ($1, $2, $3) AND (c.number, v.stream, v.last_event) <= ($4, $5, $6)
   AND string_to_array(v.names, ',') && string_to_array($7, ',')
   AND ($8 IS NULL OR j.seq IS NULL OR j.queue = ANY(string_to_array($8, ',')))
   AND ($9 IS NULL OR j.seq IS NULL OR j.job_type = ANY(string_to_array($9, ',')))
   AND ($10 IS NULL OR coalesce(j.tenant, f.tenant, nullif(b.tenant, '')) = $10)
-ORDER BY v.tx, v.stream, v.last_event
+ORDER BY c.number, v.stream, v.last_event
 LIMIT $11

@@ -1,4 +1,4 @@
--- Gives back what a claim took, by the tokens of the leases (LIKE patterns in $1, separated by blanks), at $2. Rows are not read
+-- Gives back what a claim took, by the tokens of the leases (LIKE patterns in $1, separated by blanks), at $2, in the commit $3. Rows are not read
 -- on the way: it is for those that cannot be, and for a claim whose answer was lost.
 WITH held AS (
     SELECT j.seq, j.worker_id
@@ -27,12 +27,12 @@ told AS (
 ),
 yielded AS (
     -- The body is what engine/journal makes of these events.
-    INSERT INTO journal (stream, last_event, events, job_seq, turn, names, at, body)
-    SELECT g.stream, g.events, 1, g.seq, 0, 'job.yielded', $2, '[{"event":{"data":{"reason":"not started"}}}]'
+    INSERT INTO journal (commit_id, stream, last_event, events, job_seq, turn, names, at, body)
+    SELECT $3, g.stream, g.events, 1, g.seq, 0, 'job.yielded', $2, '[{"event":{"data":{"reason":"not started"}}}]'
     FROM given AS g
     WHERE g.engagement_seq IS NULL
     UNION ALL
-    SELECT g.stream, c.events, 2, g.seq, coalesce((g.position::jsonb ->> 'turn')::bigint, 0), 'job.started,job.yielded', $2,
+    SELECT $3, g.stream, c.events, 2, g.seq, coalesce((g.position::jsonb ->> 'turn')::bigint, 0), 'job.started,job.yielded', $2,
            '[{"event":{"data":' || json_build_object('attempt', g.attempt, 'worker_id', g.worker)::text || ',"at":' || g.claimed_at
            || '}},{"event":{"data":{"reason":"not started"}}}]'
     FROM given AS g

@@ -31,6 +31,8 @@ DELETE FROM workflows;
 DELETE FROM workflow_steps;
 DELETE FROM webhooks;
 DELETE FROM deliveries;
+DELETE FROM commits;
+DELETE FROM new_commits;
 DELETE FROM event_marks;
 DELETE FROM job_schemas;
 DELETE FROM workers;

@@ -146,7 +146,7 @@ impl Keyring {
     pub(crate) async fn take_up(&self, session: &mut dyn Connection) -> Result<(), StoreError> {
         session.begin(Durability::AtOnce).await?;
         match self.make(session).await {
-            Ok(rows) => match session.commit().await {
+            Ok(rows) => match session.commit(None).await {
                 Ok(()) => self.learn(&rows),
                 // Whether it was committed is seen by the next attempt, which looks first.
                 Err(

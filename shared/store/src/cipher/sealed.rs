@@ -40,6 +40,10 @@ impl<C: Connection> Connection for SealedConnection<C> {
         self.inner.is_embedded()
     }
 
+    fn hurry(&mut self, hurried: bool) {
+        self.inner.hurry(hurried);
+    }
+
     async fn begin(&mut self, durability: Durability) -> Result<(), StoreError> {
         if !self.ring.can_seal() {
             self.ring.take_up(&mut self.inner).await?;
@@ -47,8 +51,8 @@ impl<C: Connection> Connection for SealedConnection<C> {
         self.inner.begin(durability).await
     }
 
-    async fn commit(&mut self) -> Result<(), CommitError> {
-        self.inner.commit().await
+    async fn commit(&mut self, events: Option<i64>) -> Result<(), CommitError> {
+        self.inner.commit(events).await
     }
 
     async fn rollback(&mut self) {

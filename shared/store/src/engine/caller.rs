@@ -1,6 +1,7 @@
 //! The reads of workers, and the calls of the scheduler.
 
-use super::ops::{leader, leases, upkeep};
+use super::ops::upkeep::{self, Moment};
+use super::ops::{leader, leases};
 use super::rows;
 use super::session::Args;
 use super::statement::decode_all;
@@ -9,11 +10,14 @@ use super::{Engine, artifacts, delegations, forks, memories, recall};
 use crate::{Duty, LedgerReads, Recall, Standing, StoreError, Term, Upkeep, sql};
 use async_trait::async_trait;
 use serde_json::Value;
+use std::sync::PoisonError;
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
-use turnstone_domain::{AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, Phase, Timestamp};
+use turnstone_domain::{
+    AgentDefinition, ArtifactId, CallId, ClockSteps, EngagementId, JobId, Lease, Phase, Timestamp,
+};
 
 #[async_trait]
 impl LedgerReads for Engine {
@@ -95,6 +99,10 @@ impl LedgerReads for Engine {
 
 #[async_trait]
 impl Upkeep for Engine {
+    fn follow(&self, steps: ClockSteps) {
+        *self.steps.lock().unwrap_or_else(PoisonError::into_inner) = steps;
+    }
+
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         let rows =
             self.readers.read("look for what is due", &sql::SELECT_NEXT_DUE, Args::Values(&[])).await?;
@@ -108,10 +116,12 @@ impl Upkeep for Engine {
         let leads = decode_all(&rows, |row| {
             Ok((rows::get::<String>(row, "holder")?, rows::get::<Timestamp>(row, "expires_at")?))
         })?;
-        if leads.into_iter().any(|(leader, expires_at)| leader != holder && expires_at > now) {
+        // A term that ends later than a new one was written before the clock stepped back, and may never be renewed.
+        let latest = now.plus_ms(lease_ms).plus_ms(upkeep::ADOPTED_MS);
+        if leads.into_iter().any(|(leader, ends)| leader != holder && ends > now && ends <= latest) {
             return Ok(None);
         }
-        self.write((holder.to_owned(), lease_ms, now), |tx, (holder, lease_ms, now)| {
+        self.write_urgently((holder.to_owned(), lease_ms, now), |tx, (holder, lease_ms, now)| {
             Box::pin(leader::lead(&mut tx.session, holder, *lease_ms, *now, &*tx.ids))
         })
         .await
@@ -128,6 +138,13 @@ impl Upkeep for Engine {
         now: Timestamp,
         limit: usize,
     ) -> Result<usize, StoreError> {
+        if duty == Duty::NumberCommits {
+            return self.number_commits().await.map(|()| 0);
+        }
+        if matches!(duty, Duty::Prune { .. }) {
+            self.warn_of_open_transaction().await;
+        }
+        let now = Moment { at: now, steps: *self.steps.lock().unwrap_or_else(PoisonError::into_inner) };
         self.write((duty, term.clone(), now, limit), |tx, (duty, term, now, limit)| {
             Box::pin(upkeep::perform(&mut tx.session, &mut tx.unit, *duty, term, *now, *limit))
         })

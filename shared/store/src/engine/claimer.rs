@@ -158,7 +158,7 @@ impl Engine {
         let apply: Apply<_, _> = |tx, request| Box::pin(claim::apply(tx, request));
         let mut pauses = busy_pauses().build();
         loop {
-            let claimed = self.write_durably(durability, request.clone(), apply).await?;
+            let claimed = self.write_as(durability, true, request.clone(), apply).await?;
             let pause = pauses.next().filter(|_| claimed.busy && claimed.claims.is_empty());
             let Some(pause) = pause else { return Ok(claimed.claims) };
             tokio::time::sleep(pause).await;
@@ -284,6 +284,7 @@ async fn take(
             request.lease_ms.into(),
             token.into(),
             places.as_str().into(),
+            session.own_commit_id().into(),
         ];
         let rows = session.rows_alone("claim jobs", &sql::UPDATE_CLAIMED_JOBS, Args::Values(&values)).await?;
         let taken = rows.iter().map(place).collect::<Result<Vec<_>, _>>();
@@ -402,7 +403,7 @@ async fn release(
     tokens: &str,
     now: Timestamp,
 ) -> Result<i64, StoreError> {
-    let values = [tokens.into(), now.0.into()];
+    let values = [tokens.into(), now.0.into(), session.commit_id(true).into()];
     let given =
         read(session, "give jobs back", &sql::UPDATE_RELEASED_JOBS, &values, |row| get::<i64>(row, "jobs"))
             .await?;
@@ -414,8 +415,8 @@ async fn release(
 fn lookup_pauses() -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(20))
-        .with_max_delay(Duration::from_secs(1))
-        .with_max_times(20)
+        .with_max_delay(Duration::from_millis(500))
+        .with_max_times(40)
 }
 
 /// The pauses of a claim whose jobs other transactions hold at the moment: together less than half a second.

@@ -13,6 +13,7 @@ pub(crate) enum ColumnKind {
 }
 
 /// The values of one column.
+#[derive(Clone)]
 pub(crate) enum Column {
     Ints(Vec<Option<i64>>),
     Texts(Vec<Option<Cow<'static, str>>>),
@@ -35,6 +36,7 @@ impl Column {
 }
 
 /// Rows by column, in the order of the statement that they are for.
+#[derive(Clone)]
 pub(crate) struct Columns {
     pub names: Cow<'static, [&'static str]>,
     pub columns: Vec<Column>,

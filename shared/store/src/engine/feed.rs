@@ -29,12 +29,20 @@ const WINDOW: u32 = 2_000;
 const WINDOWS: u32 = 100;
 
 fn cursor(row: &impl Fields) -> Result<Cursor, Inconsistency> {
-    Ok(Cursor { tx: get(row, "tx")?, stream: get(row, "stream")?, seq: get(row, "seq")? })
+    let (number, commit) = (get(row, "number")?, get(row, "commit_id")?);
+    Ok(Cursor { number, commit, stream: get(row, "stream")?, seq: get(row, "seq")? })
+}
+
+/// The events of a row of the journal, with the number of its commit.
+fn numbered_events(row: &impl Fields) -> Result<Vec<FeedEvent>, Inconsistency> {
+    let number = get(row, "number")?;
+    let place = |event: FeedEvent| FeedEvent { cursor: Cursor { number, ..event.cursor }, ..event };
+    Ok(events(row)?.into_iter().map(place).collect())
 }
 
 /// The events of a row of the journal.
 pub(super) fn events(row: &impl Fields) -> Result<Vec<FeedEvent>, Inconsistency> {
-    let (tx, stream) = (get(row, "tx")?, get(row, "stream")?);
+    let (commit, stream) = (get(row, "commit_id")?, get(row, "stream")?);
     let job_id = get::<Option<String>>(row, "job_id")?.map(JobId);
     let job_type: Option<String> = get(row, "job_type")?;
     let queue: Option<String> = get(row, "queue")?;
@@ -42,7 +50,7 @@ pub(super) fn events(row: &impl Fields) -> Result<Vec<FeedEvent>, Inconsistency>
     let engagement_id: Option<EngagementId> = get::<Option<String>>(row, "engagement_id")?.map(Into::into);
     let agent: Option<String> = get(row, "agent_name")?;
     let event = |JournalEvent { seq, name, turn, data, at }| FeedEvent {
-        cursor: Cursor { tx, stream, seq },
+        cursor: Cursor { number: 0, commit, stream, seq },
         name,
         job_id: job_id.clone(),
         job_type: job_type.clone(),
@@ -59,15 +67,16 @@ pub(super) fn events(row: &impl Fields) -> Result<Vec<FeedEvent>, Inconsistency>
 
 /// The events of these rows that are wanted. Those of a row that cannot be read are left out.
 fn wanted(rows: &[Row], filter: &FeedFilter, after: Cursor) -> Vec<FeedEvent> {
-    let found = decode_readable("read events", rows, events).into_iter().flatten();
-    found.filter(|event| event.cursor > after && filter.names.contains(&event.name)).collect()
+    let found = decode_readable("read events", rows, numbered_events).into_iter().flatten();
+    found.filter(|event| event.cursor.place() > after.place() && filter.names.contains(&event.name)).collect()
 }
 
 /// The last event of the last of `rows`, when there may be more of them than `limit`.
 fn read_up_to(rows: &[Row], limit: u32) -> Option<Cursor> {
     let last = rows.last().filter(|_| rows.len() > limit as usize)?;
     Some(Cursor {
-        tx: get(last, "tx").ok()?,
+        number: get(last, "number").ok()?,
+        commit: get(last, "commit_id").ok()?,
         stream: get(last, "stream").ok()?,
         seq: get(last, "last_event").ok()?,
     })
@@ -85,16 +94,21 @@ fn names(filter: &FeedFilter) -> String {
 /// All events in one order, which is the same for every reader and never changes. A reader that resumes at its
 /// cursor misses nothing and sees nothing twice, even with concurrent writers.
 ///
-/// On PostgreSQL an event is shown once no transaction is under way that might still write one before it. A long
-/// transaction, of whatever database of the server, delays the feed; it makes no hole in it.
+/// The order is that of the numbers of commits (`numbering.rs`). A cursor names its commit by a random identity. A database
+/// that forgot the commit, such as a promoted standby or an older copy, does not find it and refuses the cursor.
 #[derive(Clone)]
 pub struct Feed(pub(super) Arc<Engine>);
 
 impl Feed {
     /// Up to `limit` events after `after`. Looks through a bounded number of events; what is left is `has_more`.
+    ///
+    /// # Errors
+    /// [`StoreError::CursorLost`] when this database does not have the commit that `after` names.
     #[boxed]
     pub async fn feed(&self, filter: &FeedFilter, after: Cursor, limit: u32) -> Result<FeedPage, StoreError> {
         let wanted = limit as usize;
+        self.0.number_commits().await?;
+        let after = self.found(after).await?;
         let mut page = FeedPage { events: Vec::new(), cursor: after, has_more: false };
         if filter.names.is_empty() {
             return Ok(page);
@@ -121,7 +135,7 @@ impl Feed {
             let last = found.last().filter(|_| found.len() >= room).map(|last| last.cursor).or(up_to);
             let cut = last.is_some();
             page.cursor = last.unwrap_or(end);
-            page.has_more = full || (cut && page.cursor < end);
+            page.has_more = full || (cut && page.cursor.place() < end.place());
             page.events.extend(found.into_iter().filter(|event| filter.wants(event)));
             if !page.has_more || page.events.len() >= wanted {
                 return Ok(page);
@@ -133,18 +147,30 @@ impl Feed {
     /// The cursor after which nothing has happened yet.
     #[boxed]
     pub async fn feed_end(&self) -> Result<Cursor, StoreError> {
-        let read = self
-            .0
-            .readers
-            .read("look for the newest event", &sql::SELECT_FEED_END, Args::Values(&[]))
-            .await?;
-        let ends = decode_all(&read, |row| get::<i64>(row, "tx"))?;
-        Ok(Cursor::after_all_of(ends.into_iter().next().unwrap_or_default()))
+        self.0.number_commits().await?;
+        let (action, text) = ("look for the newest event", &sql::SELECT_FEED_END);
+        let read = self.0.readers.read(action, text, Args::Values(&[])).await?;
+        let end = |row: &Row| Ok(Cursor::after_all_of(get(row, "number")?, get(row, "commit_id")?));
+        Ok(decode_all(&read, end)?.into_iter().next().unwrap_or_default())
+    }
+
+    /// Returns the cursor with the number of its commit.
+    async fn found(&self, cursor: Cursor) -> Result<Cursor, StoreError> {
+        if cursor.commit == 0 {
+            return Ok(cursor);
+        }
+        let (action, values) = ("look for a commit", [cursor.commit.into()]);
+        let read = self.0.readers.read(action, &sql::SELECT_COMMIT, Args::Values(&values)).await?;
+        let number = decode_all(&read, |row| get::<i64>(row, "number"))?.into_iter().next();
+        match number {
+            Some(number) if cursor.number == 0 || cursor.number == number => Ok(Cursor { number, ..cursor }),
+            _ => Err(StoreError::CursorLost { cursor: cursor.to_string() }),
+        }
     }
 
     /// Where the next window ends, and whether it is full.
     async fn window(&self, after: Cursor) -> Result<Option<(Cursor, bool)>, StoreError> {
-        let values = [after.tx.into(), after.stream.into(), after.seq.into(), WINDOW.into()];
+        let values = [after.number.into(), after.stream.into(), after.seq.into(), WINDOW.into()];
         let read =
             self.0.readers.read("look for events", &sql::SELECT_FEED_WINDOW, Args::Values(&values)).await?;
         let ends = decode_all(&read, |row| Ok((cursor(row)?, get::<i64>(row, "rows_found")?)))?;
@@ -161,10 +187,10 @@ impl Feed {
         let names = names(filter);
         let (queues, job_types) = (list(&filter.queues), list(&filter.job_types));
         let values = [
-            after.tx.into(),
+            after.number.into(),
             after.stream.into(),
             after.seq.into(),
-            end.tx.into(),
+            end.number.into(),
             end.stream.into(),
             end.seq.into(),
             Arg::from(names.as_str()),
@@ -197,7 +223,7 @@ impl Feed {
         let names = names(filter);
         let values = [
             job.into(),
-            after.tx.into(),
+            after.number.into(),
             after.stream.into(),
             after.seq.into(),
             Arg::from(names.as_str()),

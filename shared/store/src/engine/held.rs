@@ -42,11 +42,11 @@ struct Table {
 impl HeldJobs {
     /// Takes out a job, if it is known and `fits`. The transaction that takes it gives it back with [`HeldJobs::learn`]; after
     /// one that failed it is read again.
-    pub(super) fn take(&self, job: &JobId, fits: impl Fn(&JobRow) -> bool) -> Option<KnownJob> {
+    pub(super) fn take(&self, job: &JobId, fits: impl Fn(&KnownJob) -> bool) -> Option<KnownJob> {
         let mut table = self.table();
         let Table { agents, plain, .. } = &mut *table;
         let jobs = if agents.contains_key(job) { agents } else { plain };
-        jobs.get(job).filter(|known| fits(&known.job))?;
+        jobs.get(job).filter(|known| fits(known))?;
         let mut known = jobs.remove(job)?;
         if let Some(row) = &mut known.engagement
             && let Some(budget) = table.budgets.get(&row.budget_seq)

@@ -32,12 +32,14 @@ pub(crate) mod keys;
 mod limit_name;
 mod limited;
 mod memories;
+mod numbering;
 pub(crate) mod operate;
 mod ops;
 mod passed;
 pub(crate) mod questions;
 pub(crate) mod queues;
 mod recall;
+mod record_gaps;
 mod refusals;
 pub(crate) mod remote;
 pub mod remote_calls;
@@ -47,6 +49,7 @@ pub(crate) mod runs;
 pub(crate) mod schemas;
 pub(crate) mod session;
 mod statement;
+mod streams;
 pub(crate) mod tenants;
 pub(crate) mod transfers;
 mod unit;
@@ -74,6 +77,7 @@ use inbox::Inbox;
 use intake::Intake;
 use keys::Keys;
 use limited::LimitedQueues;
+use numbering::Numbering;
 use operate::Operate;
 use questions::Questions;
 use queues::Queues;
@@ -84,14 +88,14 @@ use request::Asked;
 use runs::Runs;
 use schemas::Schemas;
 use session::{Reader, Session};
-use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Mutex};
 use std::{io, thread};
 use tenants::Tenants;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use transfers::Transfers;
-use turnstone_domain::Ids;
+use turnstone_domain::{ClockSteps, Ids};
 use views::Views;
 use webhooks::Webhooks;
 use workflows::Workflows;
@@ -108,6 +112,11 @@ pub(crate) struct Engine {
     refusals: Arc<Refusals>,
     /// Claims in one statement, where the database can.
     claimer: Option<Claimer>,
+    /// The steps of the clock that the scheduler of this process follows.
+    steps: Mutex<ClockSteps>,
+    /// Numbers new commits, where a commit cannot number itself.
+    numbering: Option<Numbering>,
+    ids: Arc<dyn Ids>,
 }
 
 /// The way to the claimer, and from when on it may be asked again.
@@ -135,8 +144,10 @@ pub(crate) fn start(
     let held: Arc<HeldJobs> = Arc::default();
     let limited: Arc<LimitedQueues> = Arc::default();
     let refusals: Arc<Refusals> = Arc::default();
+    let mut numbering = None;
     for session in sessions {
         let embedded = session.is_embedded();
+        numbering = (!embedded).then(Numbering::default);
         let shared =
             Shared { doorbell: doorbell.clone(), held: Arc::clone(&held), refusals: Arc::clone(&refusals) };
         let writer = Writer::new(session, Arc::clone(ids), Arc::clone(&limited), shared);
@@ -147,7 +158,9 @@ pub(crate) fn start(
         let requested = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
         Claimer { asked: requested, from: AtomicI64::new(0) }
     });
-    let engine = Arc::new(Engine { readers, writer, held, refusals, claimer });
+    let steps = Mutex::default();
+    let ids = Arc::clone(ids);
+    let engine = Arc::new(Engine { readers, writer, held, refusals, claimer, steps, numbering, ids });
     let handle = || Arc::clone(&engine);
     Ok(Store {
         intake: Intake(handle()),

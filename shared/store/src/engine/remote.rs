@@ -1,7 +1,7 @@
 //! The writes of workers in any language, over HTTP: acknowledgements, failures, beats, saved states, progress.
 //!
-//! Such a worker shows no fencing token. It names the job, and itself if it likes. The job has to be active, and
-//! held by the worker that is named. Only plain jobs are served this way.
+//! Such a worker has no fencing token. It names the job, and itself and its lease token if it likes. The job has to be
+//! active, held by the worker that is named, and under the lease of the token. Only plain jobs are served this way.
 
 use super::Engine;
 use super::claimer::busy_pauses;
@@ -9,11 +9,12 @@ use super::jobs::Reported;
 use super::ops::{remote as ops, unreadable};
 use super::request::Work;
 use super::rows::{self, JobRow, get};
-use super::session::Args;
+use super::session::{Arg, Args};
 use super::statement::decode_all;
 use crate::{ClaimRequest, Directive, JobKind, StoreError, WorkerBeat, WorkerState, sql};
 use async_recursion::async_recursion as boxed;
 use backon::BackoffBuilder;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use turnstone_domain::job::SavedState;
 use turnstone_domain::{Job, JobError, JobId, JobState, RawJson, Timestamp};
@@ -31,10 +32,32 @@ pub struct Report {
     pub worker: Option<String>,
     /// Only a job of this tenant; `None` is any.
     pub tenant: Option<String>,
+    /// The token of the lease under which it worked, if it sends one.
+    pub token: Option<String>,
     /// The end that it reports.
     pub end: ReportedEnd,
     /// Now.
     pub at: Timestamp,
+}
+
+/// A job that a worker has fetched.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FetchedJob {
+    /// The job.
+    pub job: Job,
+    /// The token of its lease. A request with it is refused when the job has another lease by then.
+    pub token: String,
+}
+
+/// The job of a worker's request that ends no lease.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeasedJob {
+    /// The job.
+    pub job: JobId,
+    /// Only a job of this tenant; `None` is any.
+    pub tenant: Option<String>,
+    /// The token of the lease under which the worker works, if it sends one.
+    pub token: Option<String>,
 }
 
 /// The end of a job, as its worker reports it.
@@ -68,6 +91,8 @@ pub enum RemoteOutcome<T> {
         /// Who.
         holder: String,
     },
+    /// The token is one of an earlier attempt, or of another job; nothing changed.
+    StaleLease,
     /// The worker holds jobs of these tenants with the same id, and names no tenant; nothing changed.
     OfSeveralTenants(Vec<String>),
     /// The job waits for an answer to a review, or is served by our own workers; nothing changed.
@@ -82,6 +107,7 @@ impl<T> RemoteOutcome<T> {
             Self::NotFound => RemoteOutcome::NotFound,
             Self::WrongState(state) => RemoteOutcome::WrongState(state),
             Self::NotYours { holder } => RemoteOutcome::NotYours { holder },
+            Self::StaleLease => RemoteOutcome::StaleLease,
             Self::OfSeveralTenants(tenants) => RemoteOutcome::OfSeveralTenants(tenants),
             Self::NotForYou => RemoteOutcome::NotForYou,
         }
@@ -95,6 +121,8 @@ pub struct Heartbeat {
     pub worker: String,
     /// The jobs whose reservations are to be renewed.
     pub jobs: Vec<JobId>,
+    /// The tokens of the leases under which it works on named jobs, by the ids of the jobs, as far as it sends them.
+    pub tokens: BTreeMap<String, String>,
     /// How many jobs it works on, if it says so.
     pub busy: Option<i64>,
     /// The state that it reports: active, or draining.
@@ -105,6 +133,15 @@ pub struct Heartbeat {
     pub tenant: Option<String>,
     /// Now.
     pub at: Timestamp,
+}
+
+/// The outcome of a sign of life.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HeartbeatOutcome {
+    /// It was recorded.
+    Heard(HeartbeatAnswer),
+    /// The tokens of these jobs are none of their leases; nothing changed.
+    Stale(Vec<String>),
 }
 
 /// The answer to a sign of life.
@@ -156,7 +193,7 @@ impl Remote {
     /// for its own time, else for the request's. A worker that drains, or was directed to, gets nothing. Neither
     /// does one that has no name and no job.
     #[boxed]
-    pub async fn fetch(&self, mut request: ClaimRequest) -> Result<Vec<Job>, StoreError> {
+    pub async fn fetch(&self, mut request: ClaimRequest) -> Result<Vec<FetchedJob>, StoreError> {
         request.kind = JobKind::Plain;
         if !request.worker_id.is_empty()
             && let Some(worker) = self.worker(&request.worker_id).await?
@@ -178,17 +215,21 @@ impl Remote {
     }
 
     /// Jobs that were just claimed. One of which something cannot be read becomes a dead letter instead.
-    async fn readable(&self, rows: Vec<JobRow>, now: Timestamp) -> Result<Vec<Job>, StoreError> {
+    async fn readable(&self, rows: Vec<JobRow>, now: Timestamp) -> Result<Vec<FetchedJob>, StoreError> {
+        let tokens = rows.iter().filter_map(|row| Some((row.id.clone(), ops::lease_token(row)?)));
+        let mut tokens: HashMap<JobId, String> = tokens.collect();
         let jobs = self.0.complete(rows).await?;
-        if jobs.iter().all(|job| job.damaged.is_none()) {
-            return Ok(jobs);
-        }
         let (mut whole, mut broken) = (Vec::with_capacity(jobs.len()), Vec::new());
         for job in jobs {
             match job.damaged {
                 Some(why) => broken.push((job.id, job.attempt, why)),
-                None => whole.push(job),
+                None => {
+                    whole.extend(tokens.remove(&job.id).map(|token| FetchedJob { job, token }));
+                }
             }
+        }
+        if broken.is_empty() {
+            return Ok(whole);
         }
         let requested = (broken, now);
         self.0
@@ -203,7 +244,14 @@ impl Remote {
     /// is shown as the report left it.
     #[boxed]
     pub async fn report(&self, report: Report) -> Result<RemoteOutcome<Box<Job>>, StoreError> {
+        let job = (report.token.is_some() && report.tenant.is_none()).then(|| report.job.clone());
         let outcome = self.0.ask(report, Work::Report).await?;
+        // A job with an id that a client chose for its tenant is found without the tenant only while it is active.
+        if let (RemoteOutcome::NotFound, Some(job)) = (&outcome, job)
+            && !self.named(&LeasedJob { job, tenant: None, token: None }).await?.is_empty()
+        {
+            return Ok(RemoteOutcome::StaleLease);
+        }
         self.shown(outcome).await
     }
 
@@ -212,9 +260,9 @@ impl Remote {
     /// # Errors
     /// [`StoreError::WorkerNameTaken`] when one of our own workers has this name.
     #[boxed]
-    pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatAnswer, StoreError> {
+    pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatOutcome, StoreError> {
         self.0
-            .write(heartbeat, |tx, heartbeat| {
+            .write_urgently(heartbeat, |tx, heartbeat| {
                 Box::pin(ops::heartbeat(&mut tx.session, &mut tx.unit, heartbeat))
             })
             .await?
@@ -249,43 +297,60 @@ impl Remote {
     #[boxed]
     pub async fn save_state(
         &self,
-        job: &JobId,
-        tenant: Option<&str>,
+        job: LeasedJob,
         state: String,
         at: Timestamp,
     ) -> Result<RemoteOutcome<SavedState>, StoreError> {
-        let requested = (job.clone(), tenant.map(str::to_owned), state, at);
         self.0
-            .write(requested, |tx, (job, tenant, state, at)| {
-                Box::pin(ops::save_state(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), state, *at))
+            .write((job, state, at), |tx, (job, state, at)| {
+                Box::pin(ops::save_state(&mut tx.session, &mut tx.unit, job, state, *at))
             })
             .await
     }
 
-    /// Forgets the saved state, if there is one; false when there is no such job.
+    /// Forgets the saved state, if there is one.
     #[boxed]
-    pub async fn forget_state(&self, job: &JobId, tenant: Option<&str>) -> Result<bool, StoreError> {
-        self.0
-            .write((job.clone(), tenant.map(str::to_owned)), |tx, (job, tenant)| {
-                Box::pin(ops::forget_state(&mut tx.session, &mut tx.unit, job, tenant.as_deref()))
-            })
-            .await
+    pub async fn forget_state(&self, job: LeasedJob) -> Result<RemoteOutcome<()>, StoreError> {
+        self.0.write(job, |tx, job| Box::pin(ops::forget_state(&mut tx.session, &mut tx.unit, job))).await
+    }
+
+    /// Returns true if the request is under the current lease of the job, or has no token.
+    #[boxed]
+    pub async fn is_current(&self, about: &LeasedJob) -> Result<bool, StoreError> {
+        let Some(token) = about.token.as_deref() else { return Ok(true) };
+        Ok(self.named(about).await?.iter().any(|row| !ops::is_stale(row, Some(token))))
+    }
+
+    /// Reads the job, or those of several tenants with this id.
+    async fn named(&self, about: &LeasedJob) -> Result<Vec<JobRow>, StoreError> {
+        let values: [Arg<'_>; 2] = [about.job.as_str().into(), about.tenant.as_deref().into()];
+        let (text, values) = match about.tenant {
+            Some(_) => (&sql::SELECT_JOB_BY_ID, &values[..]),
+            None => (&sql::SELECT_JOBS_OF_ANY_TENANT, &values[..1]),
+        };
+        let rows = self.0.readers.read("read a job", text, Args::Values(values)).await?;
+        decode_all(&rows, JobRow::decode)
     }
 
     /// Records the progress of an active job, and renews its reservation. A job that is not active does not change.
     #[boxed]
     pub async fn tell_progress(
         &self,
-        job: &JobId,
-        tenant: Option<&str>,
+        job: LeasedJob,
         progress: NewProgress,
         at: Timestamp,
-    ) -> Result<Option<Progress>, StoreError> {
-        let requested = (job.clone(), tenant.map(str::to_owned), progress, at);
-        let written = self.0.write(requested, |tx, (job, tenant, progress, at)| {
-            Box::pin(ops::tell_progress(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), progress, *at))
+    ) -> Result<RemoteOutcome<Progress>, StoreError> {
+        let written = self.0.write((job.clone(), progress, at), |tx, (job, progress, at)| {
+            Box::pin(ops::tell_progress(&mut tx.session, &mut tx.unit, job, progress, *at))
         });
-        if written.await? { Remote::progress(self, job, tenant).await } else { Ok(None) }
+        match written.await? {
+            RemoteOutcome::Done(()) => {
+                let progress = Remote::progress(self, &job.job, job.tenant.as_deref()).await?;
+                Ok(progress.map_or(RemoteOutcome::NotFound, RemoteOutcome::Done))
+            }
+            RemoteOutcome::StaleLease => Ok(RemoteOutcome::StaleLease),
+            _ => Ok(RemoteOutcome::NotFound),
+        }
     }
 
     /// How far a job is; `None` when there is no such job.
@@ -316,6 +381,7 @@ impl Remote {
             RemoteOutcome::NotFound => return Ok(RemoteOutcome::NotFound),
             RemoteOutcome::WrongState(state) => return Ok(RemoteOutcome::WrongState(state)),
             RemoteOutcome::NotYours { holder } => return Ok(RemoteOutcome::NotYours { holder }),
+            RemoteOutcome::StaleLease => return Ok(RemoteOutcome::StaleLease),
             RemoteOutcome::OfSeveralTenants(tenants) => return Ok(RemoteOutcome::OfSeveralTenants(tenants)),
             RemoteOutcome::NotForYou => return Ok(RemoteOutcome::NotForYou),
         };

@@ -51,6 +51,7 @@ pub(super) struct Write<A, T> {
     pub request: Request<A, T>,
     pub apply: Apply<A, T>,
     pub durability: Durability,
+    pub urgent: bool,
     pub note: Option<Arc<AuditNote>>,
 }
 
@@ -60,6 +61,8 @@ pub(super) trait Alone: Pending {
     fn apply<'a>(&'a mut self, tx: &'a mut Transaction) -> BoxFuture<'a, Result<(), StoreError>>;
     /// Returns when it has to outlive a crash, unless it writes an event.
     fn durability(&self) -> Durability;
+    /// Returns whether it is short work under a lease.
+    fn is_urgent(&self) -> bool;
     /// Returns the facts for its audit entry, if it is audited.
     fn note(&self) -> Option<&AuditNote>;
 }
@@ -88,6 +91,10 @@ impl<A: Send + Sync, T: Send> Alone for Write<A, T> {
 
     fn durability(&self) -> Durability {
         self.durability
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.urgent
     }
 
     fn note(&self) -> Option<&AuditNote> {
@@ -127,6 +134,13 @@ impl Work {
         match self {
             Self::Alone(write) => write.durability(),
             Self::Turn(_) | Self::Push(_) | Self::Report(_) => Durability::AtOnce,
+        }
+    }
+
+    pub(super) fn is_urgent(&self) -> bool {
+        match self {
+            Self::Alone(write) => write.is_urgent(),
+            Self::Turn(_) | Self::Push(_) | Self::Report(_) => true,
         }
     }
 

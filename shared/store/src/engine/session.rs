@@ -4,7 +4,7 @@
 //! one it is.
 
 use super::columns::Columns;
-use super::rows::Fields;
+use super::rows::{CommitRow, Fields};
 use crate::cipher::{Found, Keyring, SealedConnection, found};
 use crate::sql::{self, Text};
 use crate::{StoreError, postgres, sqlite};
@@ -15,6 +15,8 @@ use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use turnstone_domain::Ids;
+use turnstone_domain::ids::commit_id;
 
 /// One argument of a statement.
 #[derive(Clone)]
@@ -48,6 +50,7 @@ impl<'a> From<Option<&'a str>> for Arg<'a> {
 }
 
 /// The parameters of a statement: single values, or the columns of many rows followed by single values.
+#[derive(Clone)]
 pub(crate) enum Args<'a> {
     Values(&'a [Arg<'a>]),
     Rows(Columns, &'a [Arg<'a>]),
@@ -65,6 +68,13 @@ pub(crate) struct Write {
 }
 
 impl Write {
+    /// Adds a commit that writes events.
+    pub(crate) fn of_commit(id: i64) -> Result<Self, StoreError> {
+        let text = &sql::INSERT_COMMIT;
+        let rows = Columns::of(vec![CommitRow { id }], text)?;
+        Ok(Self { action: "add a commit", text, rows, each: true, numbers: false })
+    }
+
     /// Refuses a count that is not what it should be.
     pub(crate) fn check(&self, written: u64) -> Result<(), StoreError> {
         let expected = self.rows.rows as u64;
@@ -195,11 +205,16 @@ pub(crate) trait Connection: Send {
         false
     }
 
+    /// Says if the next transactions have work under a lease alone: then an answer that is late is looked up early enough to try
+    /// again while the lease lasts. An embedded database is never late.
+    fn hurry(&mut self, _hurried: bool) {}
+
     /// Begins a transaction.
     async fn begin(&mut self, durability: Durability) -> Result<(), StoreError>;
 
-    /// Commits it.
-    async fn commit(&mut self) -> Result<(), CommitError>;
+    /// Commits it. `events` is its identity if it has written events. Its row is added behind everything else, so its place is
+    /// behind that of every commit that this one has waited for.
+    async fn commit(&mut self, events: Option<i64>) -> Result<(), CommitError>;
 
     /// Rolls it back.
     async fn rollback(&mut self);
@@ -244,18 +259,50 @@ pub(crate) trait Connection: Send {
 /// The connection on which the engine writes.
 pub(crate) struct Session {
     inner: Box<dyn Connection>,
+    ids: Arc<dyn Ids>,
     /// Rows that were written.
     changes: u64,
+    /// The identity of the transaction, once it has written to the journal.
+    commit: Option<i64>,
+    /// True once it has written events.
+    has_events: bool,
 }
 
 impl Session {
     /// `inner` with its values sealed by `ring`; without one it is as it is.
-    pub(crate) fn new(inner: impl Connection + 'static, ring: Option<Arc<Keyring>>) -> Self {
+    pub(crate) fn new(
+        inner: impl Connection + 'static,
+        ring: Option<Arc<Keyring>>,
+        ids: Arc<dyn Ids>,
+    ) -> Self {
         let inner: Box<dyn Connection> = match ring {
             Some(ring) => Box::new(SealedConnection { inner, ring }),
             None => Box::new(inner),
         };
-        Self { inner, changes: 0 }
+        Self { inner, ids, changes: 0, commit: None, has_events: false }
+    }
+
+    /// As [`Connection::begin`].
+    pub(crate) async fn begin(&mut self, durability: Durability) -> Result<(), StoreError> {
+        (self.commit, self.has_events) = (None, false);
+        self.inner.begin(durability).await
+    }
+
+    /// As [`Connection::commit`].
+    pub(crate) async fn commit(&mut self) -> Result<(), CommitError> {
+        let events = self.commit.take().filter(|_| self.has_events);
+        self.inner.commit(events).await
+    }
+
+    /// Returns the identity of the transaction, for rows of the journal. `has_events` is true if the rows have events.
+    pub(crate) fn commit_id(&mut self, has_events: bool) -> i64 {
+        self.has_events |= has_events;
+        *self.commit.get_or_insert_with(|| commit_id(&self.ids.next()))
+    }
+
+    /// Returns a new identity, for a statement that is a commit of its own.
+    pub(crate) fn own_commit_id(&self) -> i64 {
+        commit_id(&self.ids.next())
     }
 
     /// Returns how many rows were written so far: a write that raises it changed something.

@@ -21,7 +21,7 @@ use super::ops::session_state::States;
 use super::ops::workflows::Ended;
 use super::rows::{
     BreakerWait, CheckRow, EngagementRow, JobRow, NewBreaker, NewError, NewMemory, NewResult, NewToolCall,
-    ReviewRow, StubRow, ToolCallStep,
+    ReadCounters, ReviewRow, StubRow, ToolCallStep,
 };
 use super::session::Session;
 use super::statement::{Writes, as_json, read, read_by};
@@ -38,7 +38,9 @@ use turnstone_domain::memory::Remember;
 use turnstone_domain::message::Message;
 use turnstone_domain::review::{NewReview, ReviewState};
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
-use turnstone_domain::{JobError, JobId, JobState, NewCheckpoint, NewChild, NewEvent, RawJson, Timestamp};
+use turnstone_domain::{
+    JobError, JobId, JobState, NewCheckpoint, NewChild, NewEvent, Phase, RawJson, RecordEnd, Timestamp,
+};
 
 /// Returns what a workflow needs to know of a job that has ended.
 fn ended(job: &JobRow) -> Option<Ended> {
@@ -193,7 +195,8 @@ impl Unit {
             let mut rows = learnt.iter().filter_map(|(_, known)| known.as_ref()?.engagement.as_ref());
             return rows.find(|row| row.seq == seq).cloned();
         };
-        row.read = (row.events, row.messages);
+        let (events, messages, writes) = (row.events, row.messages, row.record_end.writes);
+        row.read = ReadCounters { events, messages, writes };
         row.budget = self.budgets.of(row.budget_seq).unwrap_or(row.budget);
         Some(row)
     }
@@ -287,18 +290,27 @@ impl Unit {
         let events = self.engagement_of(job_seq).map_or(job.events, |row| row.events);
         let stream = (job.stream, events);
         self.journal.checkpoint(stream, job_seq, done);
-        if done.phase.next().is_none()
-            && let Some(row) = self.change_engagement(job_seq)
-        {
-            row.engagement.turns = row.engagement.turns.max(done.turn);
+        if let Some(row) = self.change_engagement(job_seq) {
+            row.record_end = row.record_end.after(done.turn, done.phase);
+            if done.phase.next().is_none() {
+                row.engagement.turns = row.engagement.turns.max(done.turn);
+            }
         }
     }
 
-    /// Counts what a job's engagement took over from others: complete turns and messages.
-    pub(super) fn took_over(&mut self, job_seq: i64, turns: i64, messages: i64) {
+    /// Counts a write under a lease, and returns the end of the record after it. A plain job has no record.
+    pub(super) fn count_write(&mut self, job_seq: i64) -> RecordEnd {
+        let Some(row) = self.change_engagement(job_seq) else { return RecordEnd::default() };
+        row.record_end.writes += 1;
+        row.record_end
+    }
+
+    /// Counts what a job's engagement took over from others: complete turns and messages, and the end of the record.
+    pub(super) fn took_over(&mut self, job_seq: i64, turns: i64, messages: i64, end: Option<(i64, Phase)>) {
         if let Some(row) = self.change_engagement(job_seq) {
             row.engagement.turns = turns;
             row.messages = messages;
+            row.record_end = end.map_or(row.record_end, |(turn, phase)| row.record_end.after(turn, phase));
         }
     }
 
@@ -487,7 +499,7 @@ impl Unit {
         let mut writes = Writes::default();
         writes.all_kept("write jobs", &sql::UPDATE_JOBS, &moved);
         writes.all_kept("write jobs", &sql::UPDATE_ACTIVE_JOBS, &touched);
-        self.journal.flush(&mut writes)?;
+        self.journal.flush(session, &mut writes)?;
         writes.insert("write tool calls", take(&mut self.new_calls));
         writes.insert("write stubs", take(&mut self.stubs));
         writes.insert("write results", take(&mut self.results));

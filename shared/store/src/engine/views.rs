@@ -6,7 +6,7 @@ use super::ops::reviews::between_breaks;
 use super::rows::{self, Batch, EngagementRow, Fields, Inconsistency, JobRow, get, json};
 use super::session::{Arg, Args, Reader, Row};
 use super::statement::{decode_all, decode_readable};
-use super::{Engine, feed, journal, recall};
+use super::{Engine, journal, recall, record_gaps};
 use crate::sql::{self, Text};
 use crate::{
     AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter,
@@ -18,9 +18,9 @@ use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::event::Event;
-use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::message::StoredMessage;
+use turnstone_domain::record::RecordGap;
 use turnstone_domain::review::Review;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
@@ -232,6 +232,12 @@ impl Views {
         Ok(listed.skip(skipped).take(page.limit as usize).collect())
     }
 
+    /// The turns and phases that the record of an engagement lacks; none in a sound one.
+    #[boxed]
+    pub async fn record_gaps(&self, id: &EngagementId) -> Result<Vec<RecordGap>, StoreError> {
+        record_gaps::of_engagement(&self.0.readers, id).await
+    }
+
     /// The newest checkpoints of one phase, newest first.
     #[boxed]
     pub async fn checkpoints_of(
@@ -327,33 +333,6 @@ impl Views {
         let values = [id.into(), after.into(), limit.into()];
         let found = all(&self.0.readers, "read events", text, &values, events_of).await?;
         Ok(page_after(found, after, limit))
-    }
-
-    /// [`Views::events_after`] in the order of the feed (see [`crate::Feed`]): the `seq` of their cursors is their
-    /// position here.
-    #[boxed]
-    pub async fn feed_events_after(
-        &self,
-        filter: &EventFilter,
-        after: i64,
-        limit: u32,
-    ) -> Result<Vec<FeedEvent>, StoreError> {
-        let (text, id) = stream_of(filter);
-        let values = [id.into(), after.into(), limit.into()];
-        let found = many(&self.0.readers, "read events", text, &values, feed::events).await?;
-        let new = |event: &FeedEvent| event.cursor.seq > after;
-        Ok(found.into_iter().flatten().filter(new).take(limit as usize).collect())
-    }
-
-    /// Returns the numbers of events of these streams, by the names in their hints ([`crate::Ring::Events`]): engagements, and jobs
-    /// that have none. What there is not is left out.
-    #[boxed]
-    pub async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
-        let (action, text) = ("read how far streams are", &sql::SELECT_NEWEST_EVENTS);
-        by_keys(&self.0.readers, action, text, (streams, &[]), |row| {
-            Ok((get(row, "id")?, get(row, "events")?))
-        })
-        .await
     }
 
     /// Reviews, oldest first. Those that cannot be read are left out.
@@ -479,6 +458,7 @@ impl Views {
             ended: ended.collect(),
             oldest: oldest.await?,
             open_reviews: count(open.await?.unwrap_or_default()),
+            oldest_transaction: self.0.oldest_transaction().await?,
         })
     }
 
@@ -524,7 +504,7 @@ fn page_after(rows: Vec<Vec<Event>>, after: i64, limit: u32) -> Vec<Event> {
 }
 
 /// The statement that reads a stream of events, and whose it is.
-fn stream_of(filter: &EventFilter) -> (&'static Text, &str) {
+pub(super) fn stream_of(filter: &EventFilter) -> (&'static Text, &str) {
     match filter {
         EventFilter::Engagement(id) => (&sql::SELECT_EVENTS_OF_ENGAGEMENT, id.as_str()),
         EventFilter::Job(id) => (&sql::SELECT_EVENTS_OF_JOB, id.as_str()),

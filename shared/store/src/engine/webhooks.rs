@@ -37,6 +37,8 @@ impl Webhooks {
     /// A tenant has at most `most` webhooks.
     #[boxed]
     pub async fn create_webhook(&self, new: Webhook, most: u32) -> Result<(), StoreError> {
+        // It receives what is numbered from now on.
+        self.0.number_commits().await?;
         let requested = (new, most);
         self.0
             .write(requested, |tx, (new, most)| {
@@ -66,6 +68,7 @@ impl Webhooks {
         change: WebhookChange,
         now: Timestamp,
     ) -> Result<Option<Webhook>, StoreError> {
+        self.0.number_commits().await?;
         let requested = (id.to_owned(), tenant.map(str::to_owned), change, now);
         self.0
             .write(requested, |tx, (id, tenant, change, now)| {
@@ -148,7 +151,8 @@ impl Webhooks {
         let (action, text) = ("read the mark of webhooks", &sql::SELECT_EVENT_MARK);
         let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
         let marks = decode_all(&rows, |row| {
-            Ok(Cursor { tx: get(row, "tx")?, stream: get(row, "stream")?, seq: get(row, "seq")? })
+            let (number, stream, seq) = (get(row, "number")?, get(row, "stream")?, get(row, "seq")?);
+            Ok(Cursor { number, commit: 0, stream, seq })
         })?;
         Ok(marks.into_iter().next().unwrap_or_default())
     }

@@ -78,13 +78,23 @@ impl Engine {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.write_durably(Durability::AtOnce, requested, apply).await
+        self.write_as(Durability::AtOnce, false, requested, apply).await
     }
 
-    /// The same for a write that need not outlive a crash at once.
-    pub(super) async fn write_durably<A, T>(
+    /// The same for a short write under a lease: an answer that is late is looked up while the lease lasts.
+    pub(super) async fn write_urgently<A, T>(&self, requested: A, apply: Apply<A, T>) -> Result<T, StoreError>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.write_as(Durability::AtOnce, true, requested, apply).await
+    }
+
+    /// The same for a write that need not outlive a crash at once, or that is urgent.
+    pub(super) async fn write_as<A, T>(
         &self,
         durability: Durability,
+        urgent: bool,
         requested: A,
         apply: Apply<A, T>,
     ) -> Result<T, StoreError>
@@ -93,7 +103,8 @@ impl Engine {
         T: Send + 'static,
     {
         self.ask(requested, |request| {
-            Work::Alone(Box::new(Write { request: *request, apply, durability, note: audits::current() }))
+            let note = audits::current();
+            Work::Alone(Box::new(Write { request: *request, apply, durability, urgent, note }))
         })
         .await
     }
@@ -133,28 +144,28 @@ impl Ledger for Engine {
         now: Timestamp,
         lease_ms: i64,
     ) -> Result<Vec<String>, StoreError> {
-        self.write((leases.to_vec(), now.plus_ms(lease_ms)), |tx, (leases, until)| {
+        self.write_urgently((leases.to_vec(), now.plus_ms(lease_ms)), |tx, (leases, until)| {
             Box::pin(leases::extend(&mut tx.session, leases, *until))
         })
         .await
     }
 
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
-        self.write((leases.to_vec(), now), |tx, (leases, now)| {
+        self.write_urgently((leases.to_vec(), now), |tx, (leases, now)| {
             Box::pin(leases::release(&mut tx.session, &mut tx.unit, leases, *now))
         })
         .await
     }
 
     async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<Option<Directive>, StoreError> {
-        self.write((beat, silent_ms), |tx, (beat, silent_ms)| {
+        self.write_urgently((beat, silent_ms), |tx, (beat, silent_ms)| {
             Box::pin(workers::beat(&mut tx.session, beat, *silent_ms))
         })
         .await?
     }
 
     async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
-        self.write((name.to_owned(), instance.to_owned()), |tx, (name, instance)| {
+        self.write_urgently((name.to_owned(), instance.to_owned()), |tx, (name, instance)| {
             Box::pin(workers::leave(&mut tx.session, name, instance))
         })
         .await
@@ -307,6 +318,7 @@ impl Writer {
     async fn transact(&mut self, batch: &mut [Asked], trusting: bool) -> Result<WriteOutcome, Refused> {
         let shared = |error| Refused { error, shared: true };
         let mut durability = self.durability(batch);
+        self.tx.session.hurry(batch.iter().all(|asked| asked.work.is_urgent()));
         let mut done = loop {
             self.tx.session.begin(durability).await.map_err(shared)?;
             match self.apply(batch, trusting).await {

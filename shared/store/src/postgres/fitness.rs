@@ -2,12 +2,12 @@
 
 use super::PostgresOptions;
 use super::connection::{Address, failed};
+use super::replication;
 use crate::cipher::{self, DataKey};
-use crate::migrations::{self, POSTGRES};
-use crate::{StoreError, sql};
+use crate::migrations::{self, Applied, POSTGRES};
+use crate::{OpenTransaction, StoreError, sql};
 use serde::Serialize;
 use sqlx::Row;
-use sqlx::migrate::AppliedMigration;
 use sqlx::postgres::{PgConnection, PgRow};
 
 /// The oldest PostgreSQL that is tested.
@@ -58,6 +58,12 @@ async fn server(conn: &mut PgConnection) -> Result<Server, StoreError> {
     })
 }
 
+/// Returns true if the server is a standby or takes no writes.
+pub(super) async fn is_read_only(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let row = sqlx::raw_sql(sql::SELECT_FITNESS.postgres).fetch_one(conn).await?;
+    Ok(row.try_get::<i64, _>("standby")? != 0 || row.try_get::<i64, _>("read_only")? != 0)
+}
+
 /// Refuses a server that takes no writes.
 pub(super) async fn takes_writes(conn: &mut PgConnection) -> Result<(), StoreError> {
     let server = server(conn).await?;
@@ -84,10 +90,13 @@ pub(super) async fn takes_writes(conn: &mut PgConnection) -> Result<(), StoreErr
 }
 
 /// The migrations that were applied.
-pub(super) async fn applied(conn: &mut PgConnection) -> Result<Vec<AppliedMigration>, StoreError> {
+pub(super) async fn applied(conn: &mut PgConnection) -> Result<Vec<Applied>, StoreError> {
     let migration = |row: &PgRow| {
-        let checksum = row.try_get::<Vec<u8>, _>("checksum")?.into();
-        Ok(AppliedMigration { version: row.try_get("version")?, checksum })
+        Ok(Applied {
+            version: row.try_get("version")?,
+            checksum: row.try_get("checksum")?,
+            oldest_compatible: row.try_get("oldest_compatible")?,
+        })
     };
     match sqlx::raw_sql(sql::SELECT_APPLIED_MIGRATIONS.postgres).fetch_all(conn).await {
         // 42P01: there is no table of migrations yet.
@@ -134,6 +143,9 @@ pub(super) async fn check(options: &PostgresOptions) -> Vec<Finding> {
                     "switch it on for this database or this user",
                 ));
             }
+            if !server.standby {
+                findings.push(replication::finding(&mut conn).await);
+            }
         }
         Err(error) => return vec![Finding::bad(error.to_string(), advice)],
     }
@@ -145,6 +157,7 @@ pub(super) async fn check(options: &PostgresOptions) -> Vec<Finding> {
         Ok(()) => {
             findings.push(Finding::good("the schema is this version's"));
             findings.push(encryption(&mut conn, options).await);
+            findings.extend(open_transaction(&mut conn).await);
         }
         Err(error) => {
             let advice = "run `turnstone migrate`; if it refuses, use the newer binary or an empty database";
@@ -167,6 +180,18 @@ async fn room(conn: &mut PgConnection) -> Finding {
         ),
         _ => Finding::good("the database takes writes"),
     }
+}
+
+/// Returns a finding for a transaction that is open for long. What this user may not see gets none.
+async fn open_transaction(conn: &mut PgConnection) -> Option<Finding> {
+    let row = sqlx::raw_sql(sql::SELECT_OLDEST_TRANSACTION.postgres).fetch_optional(conn).await.ok()??;
+    let open = OpenTransaction {
+        database: row.try_get("database").ok()?,
+        pid: row.try_get("pid").ok()?,
+        seconds: row.try_get("seconds").ok()?,
+    };
+    let advice = "end it, or find out which program holds it: vacuum removes no rows that are newer than it";
+    Some(Finding::bad(open.to_string(), advice))
 }
 
 /// Checks that the keys of the configuration open what is stored.

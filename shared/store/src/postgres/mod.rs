@@ -8,20 +8,25 @@ mod connection;
 mod counters;
 mod fitness;
 mod joined;
+mod migrate;
 mod packed;
+mod readers;
 mod relay;
+mod replication;
 mod session;
+mod sqlstate;
 
 pub use counters::Counters;
 pub use fitness::Finding;
 
-pub(crate) use session::{Readers, Writing};
+pub(crate) use readers::Readers;
+pub(crate) use session::Writing;
 
 use crate::cipher::Keyring;
 use crate::engine;
 use crate::engine::session::{Reader, Readers as AnyReaders, Session};
 use crate::limits::database::DatabaseLimits;
-use crate::migrations::{self, POSTGRES};
+use crate::migrations::{MigrationFile, POSTGRES};
 use crate::{DamagedValue, EncryptionKeys, Inspected, Store, StoreError};
 use async_recursion::async_recursion as boxed;
 use clock::DatabaseClock;
@@ -30,10 +35,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::{Clock, Ids};
 
+/// How much later than the end of its longest statement an answer of the database may be.
+const LATER: Duration = Duration::from_secs(5);
+
 /// How to reach the database and how to use it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// `postgres://user:password@host:port/database`; it may hold a password and is never shown.
+    /// `postgres://user:password@host:port/database`; it may hold a password and is never shown. With several hosts
+    /// (`a:5432,b:5432`) the process uses the one that takes writes.
     pub url: String,
     /// The most connections that read.
     pub connections: u32,
@@ -46,13 +55,16 @@ pub struct PostgresOptions {
     pub listen: bool,
     /// The longest that one statement may take, migrations aside; the database ends it then.
     pub statement_timeout: Duration,
+    /// How long work under a lease waits for one answer before it is tried again on a new connection: a third of the
+    /// lease. An answer that was lost is looked up then.
+    pub answer: Duration,
     /// The keys that what is stored is encrypted with; without them it stays in the clear.
     pub encryption: Option<EncryptionKeys>,
 }
 
 impl PostgresOptions {
     /// Returns the defaults for this address: 8 connections that read, 2 that write, notifications through the
-    /// database, 25 seconds for a statement, nothing encrypted.
+    /// database, nothing encrypted. A statement may take 25 seconds, and an answer under a lease 5.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -62,6 +74,7 @@ impl PostgresOptions {
             transaction_pooler: false,
             listen: true,
             statement_timeout: Duration::from_secs(25),
+            answer: Duration::from_secs(5),
             encryption: None,
         }
     }
@@ -76,6 +89,11 @@ impl PostgresOptions {
 
     fn listens(&self) -> bool {
         self.listen && !self.transaction_pooler
+    }
+
+    /// Longer than the database lets a statement run: a later answer never arrives.
+    fn longest_answer(&self) -> Duration {
+        self.statement_timeout + LATER
     }
 }
 
@@ -106,7 +124,7 @@ impl PostgresStore {
         let clock: Arc<dyn Clock> = DatabaseClock::start(&mut first, readers.clone()).await?;
         let session = |conn, ring| {
             let writing = Writing::new(address.clone(), options, &ids, conn);
-            Session::new(writing, ring)
+            Session::new(writing, ring, Arc::clone(&ids))
         };
         let others = (1..options.writers.max(1)).map(|_| None);
         let sessions = std::iter::once(Some(first)).chain(others).map(|conn| session(conn, ring.clone()));
@@ -124,21 +142,26 @@ impl PostgresStore {
     /// Brings the schema up to date and makes the queues known; returns the names of the migrations it applied.
     ///
     /// # Errors
-    /// As [`PostgresStore::open`]; and when a migration fails, which leaves the database as it was.
+    /// As [`PostgresStore::apply`].
     pub async fn migrate(options: &PostgresOptions, queues: &[String]) -> Result<Vec<String>, StoreError> {
-        let address = Address::of(options)?;
-        let mut conn = address.connect_unhurried().await?;
-        fitness::takes_writes(&mut conn).await?;
-        let before = fitness::applied(&mut conn).await?;
-        migrations::known(&before, POSTGRES)?;
-        let mut migrator = migrations::migrator(POSTGRES);
-        // The lock lives in a session, which a pooler does not give us; the migrations are transactions of their own.
-        migrator.set_locking(!options.transaction_pooler);
-        migrator.run(&mut conn).await.map_err(migrations::refused)?;
-        session::remember_queues(&mut conn, queues).await?;
-        let had = |version: i64| before.iter().any(|migration| migration.version == version);
-        let new = POSTGRES.iter().filter(|(version, _, _)| !had(*version));
-        Ok(new.map(|(version, name, _)| format!("{version:04} {name}")).collect())
+        let names = Self::apply(options, POSTGRES).await?;
+        session::remember_queues(&mut Address::of(options)?.connect_unhurried().await?, queues).await?;
+        Ok(names)
+    }
+
+    /// Applies those of these migrations that the database lacks, while a fleet may use it, and returns their names. No
+    /// statement of the fleet waits longer than two seconds for a migration; a migration that meets a longer lock is tried
+    /// again for 15 minutes.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`]; and when a migration fails, which leaves the database as it was. One that runs outside
+    /// of a transaction leaves its finished statements, and continues after them when it is applied again.
+    #[boxed]
+    pub async fn apply(
+        options: &PostgresOptions,
+        files: &[MigrationFile],
+    ) -> Result<Vec<String>, StoreError> {
+        migrate::migrate(&Address::of(options)?, files).await
     }
 
     /// Reads everything that is stored, and reports what cannot be read as soon as it is found. Nothing is changed.
@@ -152,7 +175,9 @@ impl PostgresStore {
     ) -> Result<Inspected, StoreError> {
         let address = Address::of(options)?;
         fitness::schema_fits(&mut address.connect().await?).await?;
-        let readers = AnyReaders::Postgres(Readers::new(&address, options));
+        // Its statements read whole tables.
+        let unhurried = PostgresOptions { answer: options.longest_answer(), ..options.clone() };
+        let readers = AnyReaders::Postgres(Readers::new(&address, &unhurried));
         let ring = Keyring::read(&readers, options.encryption.as_ref()).await?;
         engine::inspect::inspect(&Reader::new(readers, ring), report).await
     }

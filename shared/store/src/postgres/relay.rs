@@ -6,13 +6,14 @@
 
 mod audience;
 
-use super::session::Readers;
+use super::connection::CONNECT;
+use super::readers::Readers;
 use crate::doorbell::{Outgoing, WeakDoorbell};
 use crate::{Doorbell, Ring, sql};
 use audience::Audience;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use sqlx::postgres::PgListener;
+use sqlx::postgres::{PgListener, PgPoolOptions};
 use std::borrow::Cow;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -25,6 +26,8 @@ const LARGEST: usize = 7_500;
 const APART: Duration = Duration::from_millis(5);
 /// The pause before a message that was not sent is sent again.
 const RETRY: Duration = Duration::from_millis(100);
+/// How long a listener may receive nothing: twice as long as the pause between the announcements of this process.
+const SILENT: Duration = Duration::from_secs(20);
 /// The pause after a listener failed.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -92,7 +95,8 @@ async fn carry_out(
         } else {
             let payload =
                 serde_json::to_string(&Rings { from: origin, rings: &rings, here }).unwrap_or_default();
-            match sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await {
+            let notify = || sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload.clone());
+            match readers.ask("notify other processes", notify).await {
                 Ok(_) => outgoing.sent(),
                 Err(error) => {
                     tracing::debug!(%error, "hints were not sent to other processes, which poll instead");
@@ -114,30 +118,37 @@ fn length(ring: &Ring) -> usize {
 
 async fn bring_in(readers: &Readers, doorbell: &WeakDoorbell, origin: &str, audience: &Audience) {
     loop {
-        if let Err(error) = listen(readers, doorbell, origin, audience).await {
-            tracing::debug!(%error, "hints of other processes are not received; polling until they are");
-        }
+        let listened = listen(readers, doorbell, origin, audience).await;
         audience.is_deaf();
-        tokio::time::sleep(PAUSE).await;
+        if let Err(error) = listened {
+            tracing::debug!(%error, "hints of other processes are not received; polling until they are");
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 }
 
+/// Listens on a connection of its own until that one is lost or silent.
 async fn listen(
     readers: &Readers,
     doorbell: &WeakDoorbell,
     origin: &str,
     audience: &Audience,
 ) -> Result<(), sqlx::Error> {
-    let mut listener = PgListener::connect_with(readers.pool()).await?;
+    // Made anew each time: a lost connection keeps its place, and another host may take the writes.
+    let pool =
+        PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECT).connect_lazy_with(readers.options());
+    let mut listener = PgListener::connect_with(&pool).await?;
+    listener.eager_reconnect(false);
     listener.listen(CHANNEL).await?;
     audience.listens();
     look_again(doorbell);
     loop {
-        let Some(heard) = listener.try_recv().await? else {
-            audience.listens();
-            look_again(doorbell);
-            continue;
+        let heard = match tokio::time::timeout(SILENT, listener.try_recv()).await {
+            Ok(heard) => heard?,
+            // A process receives its own announcements, so the connection or its server is cut off.
+            Err(_) => None,
         };
+        let Some(heard) = heard else { return Ok(()) };
         let Ok(ReceivedRings { from, rings, here }) = serde_json::from_str(heard.payload()) else { continue };
         if from == origin {
             continue;

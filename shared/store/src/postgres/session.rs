@@ -4,32 +4,28 @@
 //! is one statement, which commits itself and fails itself when a count is wrong: one round trip.
 
 use super::PostgresOptions;
-use super::connection::{Address, failed};
+use super::connection::{Address, Live, answer_within, failed};
 use super::joined::{Texts, alone, counted, joined};
 use super::packed::{self, Parameter};
+use super::sqlstate;
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
 use crate::engine::rows::{QueueName, Stored};
 use crate::engine::session::{Arg, Args, CommitError, Connection, Durability, Row, Write};
 use crate::sql::{self, Text};
 use async_trait::async_trait;
-use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
+use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection as _, Postgres, Row as _};
-use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::{Ids, Timestamp};
 
-/// How long a writer waits for one answer. A database whose machine is gone never says so.
-const ANSWER: Duration = Duration::from_secs(30);
-/// How long a connection that reads is taken for alive after it was used.
-const TRUSTED: Duration = Duration::from_secs(1);
-/// How long a read waits for a connection.
-const ACQUIRE: Duration = Duration::from_secs(10);
+/// How long a connection that writes is taken for alive after it was used.
+const TRUSTED: Duration = Duration::from_secs(15);
 
-type BoundQuery = Query<'static, Postgres, PgArguments>;
+pub(super) type BoundQuery = Query<'static, Postgres, PgArguments>;
 
 fn with_columns(mut query: BoundQuery, columns: Vec<Column>) -> BoundQuery {
     for column in columns {
@@ -51,7 +47,7 @@ fn with_rows(query: BoundQuery, rows: &mut Columns) -> BoundQuery {
     })
 }
 
-fn bound(text: &Text, args: Args<'_>, persistent: bool) -> BoundQuery {
+pub(super) fn bound(text: &Text, args: Args<'_>, persistent: bool) -> BoundQuery {
     let mut query = sqlx::query(text.postgres).persistent(persistent);
     let values = match args {
         Args::Values(values) => values,
@@ -89,22 +85,12 @@ fn of(rows: Result<Vec<PgRow>, sqlx::Error>, action: &'static str) -> Result<Vec
     Ok(rows.map_err(failed(action))?.into_iter().map(Row::from).collect())
 }
 
-/// Waits for an answer, but not for ever.
-async fn within<T>(asking: impl Future<Output = Result<T, sqlx::Error>> + Send) -> Result<T, sqlx::Error> {
-    match tokio::time::timeout(ANSWER, asking).await {
-        Ok(answer) => answer,
-        Err(_) => Err(sqlx::Error::Io(io::Error::new(
-            io::ErrorKind::TimedOut,
-            format!("the database did not answer within {ANSWER:?}"),
-        ))),
-    }
-}
-
 /// A connection that writes. It is made when it is needed, and made anew when it broke.
 pub(crate) struct Writing {
     address: Address,
     persistent: bool,
-    conn: Option<PgConnection>,
+    conn: Option<Live>,
+    patience: Patience,
     ids: Arc<dyn Ids>,
     /// This writer's row in `writers`.
     name: String,
@@ -133,7 +119,8 @@ impl Writing {
         Self {
             address,
             persistent: !options.transaction_pooler,
-            conn,
+            conn: conn.map(Live::new),
+            patience: Patience::of(options),
             ids,
             name,
             commit: String::new(),
@@ -146,26 +133,41 @@ impl Writing {
     }
 
     async fn connected(&mut self) -> Result<&mut PgConnection, StoreError> {
-        let conn = match self.conn.take() {
-            Some(conn) => conn,
-            None => self.address.connect().await?,
+        let trusted = match self.conn.take() {
+            Some(live) => self.address.trusted(live, TRUSTED).await,
+            None => None,
         };
-        Ok(self.conn.insert(conn))
+        let live = match trusted {
+            Some(live) => live,
+            None => self.address.connect_in_service(true).await?,
+        };
+        Ok(&mut self.conn.insert(live).conn)
     }
 
-    /// Closes the connection when no answer arrived: a late answer would be taken for that of the next statement.
+    /// Takes in an answer. Closes the connection when none arrived, because a late answer would be taken for that of the next
+    /// statement, and when its session cannot serve.
     fn heard<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
-        if matches!(answer, Err(sqlx::Error::Io(_))) {
-            self.conn = None;
+        match &answer {
+            Ok(_) => {
+                self.patience.answered();
+                self.conn.iter_mut().for_each(Live::answered);
+            }
+            Err(error) => {
+                self.patience.failed(error);
+                if !self.address.judge(error).keeps_session() {
+                    self.conn = None;
+                }
+            }
         }
         answer
     }
 
     fn open(&mut self) -> Result<&mut PgConnection, StoreError> {
-        self.conn.as_mut().ok_or(StoreError::Unavailable {
+        let broken = || StoreError::Unavailable {
             action: "continue a transaction",
             message: "the connection is broken".to_owned(),
-        })
+        };
+        self.conn.as_mut().map(|live| &mut live.conn).ok_or_else(broken)
     }
 
     /// Begins the transaction in the database, unless that has happened, and runs the writes that wait.
@@ -181,7 +183,10 @@ impl Writing {
             let settings =
                 if self.persistent { String::new() } else { self.address.settings_of_transaction() };
             let text = format!("BEGIN; {settings}{mark}");
-            let begun = within(sqlx::raw_sql(AssertSqlSafe(text)).execute(self.connected().await?)).await;
+            let longest = self.patience.longest();
+            let begin = sqlx::raw_sql(AssertSqlSafe(text)).execute(self.connected().await?);
+            let begun = answer_within(longest, begin).await;
+            let begun = self.heard(begun);
             if begun.is_err() {
                 self.conn = None;
             }
@@ -201,7 +206,8 @@ impl Writing {
             query = with_rows(query, &mut write.rows);
         }
         let action = writes.first().map_or("write", |write| write.action);
-        let row = within(query.fetch_one(self.open()?)).await;
+        let longest = self.patience.longest();
+        let row = answer_within(longest, query.fetch_one(self.open()?)).await;
         let row = self.heard(row).map_err(failed(action))?;
         for (at, write) in writes.iter().enumerate() {
             let written: i64 = row.try_get(at).map_err(failed(write.action))?;
@@ -222,9 +228,10 @@ impl Writing {
         }
         self.be_named().await.map_err(CommitError::Refused)?;
         query = query.bind(self.name.clone()).bind(self.commit.clone());
-        let Err(error) = within(query.execute(self.open().map_err(CommitError::Refused)?)).await else {
-            return Ok(());
-        };
+        let longest = self.patience.longest();
+        let conn = self.open().map_err(CommitError::Refused)?;
+        let done = answer_within(longest, query.execute(conn)).await;
+        let Err(error) = self.heard(done) else { return Ok(()) };
         let action = writes.first().map_or("write", |write| write.action);
         if let Some((at, written)) = error.as_database_error().and_then(|e| counted(e.message())) {
             let Some(write) = writes.get(at) else { return Err(self.unnamed()) };
@@ -245,8 +252,9 @@ impl Writing {
         let query = sqlx::query(sql::INSERT_WRITER.postgres).persistent(self.persistent);
         let query = query.bind(self.name.clone()).bind(self.ids.next());
         let persistent = self.persistent;
+        let longest = self.patience.longest();
         let conn = self.connected().await?;
-        let made = within(async {
+        let made = answer_within(longest, async {
             if persistent {
                 return query.execute(conn).await.map(|_| ());
             }
@@ -268,17 +276,51 @@ impl Writing {
         CommitError::Refused(StoreError::Unavailable { action: "leave a mark", message })
     }
 
-    /// How a transaction ended whose last statement met this error; gives the connection up unless it answered.
+    /// How a transaction ended whose last statement met this error; gives the connection up unless that is known.
     fn ended(&mut self, error: &sqlx::Error) -> Ended {
-        let refused = error.as_database_error().is_some_and(|e| {
-            // A server that shuts down may have committed before it said so.
-            e.code().is_none_or(|code| !code.starts_with("57P"))
-        });
-        if refused {
+        if sqlstate::rolled_back(error) {
             return Ended::RolledBack;
         }
         self.conn = None;
         Ended::Unknown
+    }
+}
+
+/// How long a writer waits for one answer: an answer that is later than this is taken for lost, and looked up.
+struct Patience {
+    /// For work under a lease: early enough to try again while the lease lasts.
+    urgent: Duration,
+    /// For all other work: longer than the database lets a statement run.
+    longest: Duration,
+    hurried: bool,
+    /// Answers that were late one after the other. Each doubles the time of the next, because a slow database must not be asked
+    /// the same without end.
+    late: u32,
+}
+
+impl Patience {
+    fn of(options: &PostgresOptions) -> Self {
+        Self { urgent: options.answer, longest: options.longest_answer(), hurried: true, late: 0 }
+    }
+
+    fn longest(&self) -> Duration {
+        match self.hurried {
+            true => self.urgent.saturating_mul(1 << self.late).min(self.longest),
+            false => self.longest,
+        }
+    }
+
+    fn answered(&mut self) {
+        self.late = 0;
+    }
+
+    fn failed(&mut self, error: &sqlx::Error) {
+        match error {
+            sqlx::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
+                self.late = (self.late + 1).min(8);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -298,6 +340,10 @@ impl Connection for Writing {
         self.persistent
     }
 
+    fn hurry(&mut self, hurried: bool) {
+        self.patience.hurried = hurried;
+    }
+
     async fn begin(&mut self, _: Durability) -> Result<(), StoreError> {
         self.commit = self.ids.next();
         self.begun = false;
@@ -305,14 +351,16 @@ impl Connection for Writing {
         Ok(())
     }
 
-    async fn commit(&mut self) -> Result<(), CommitError> {
+    async fn commit(&mut self, events: Option<i64>) -> Result<(), CommitError> {
         if !self.begun {
-            let writes = std::mem::take(&mut self.waiting);
+            let mut writes = std::mem::take(&mut self.waiting);
             if writes.is_empty() {
                 return Ok(());
             }
             // Through a pooler a statement and its execution stay together only within a transaction.
             if self.persistent {
+                // Last: the statements of a transaction run in their order.
+                writes.extend(events.map(Write::of_commit).transpose().map_err(CommitError::Refused)?);
                 return self.run_alone(writes).await;
             }
             self.waiting = writes;
@@ -322,8 +370,15 @@ impl Connection for Writing {
             return Err(CommitError::Failed(error));
         }
         self.begun = false;
+        let longest = self.patience.longest();
         let conn = self.open().map_err(CommitError::Refused)?;
-        let Err(error) = within(sqlx::raw_sql("COMMIT").execute(conn)).await else { return Ok(()) };
+        // In the message of the commit: it costs no round trip, and nothing is waited for behind it.
+        let insert = |id| {
+            format!("{}; COMMIT", sql::INSERT_COMMIT_AT_END.postgres.replace(":id", &i64::to_string(&id)))
+        };
+        let end = events.map_or_else(|| "COMMIT".to_owned(), insert);
+        let done = answer_within(longest, sqlx::raw_sql(AssertSqlSafe(end)).execute(conn)).await;
+        let Err(error) = self.heard(done) else { return Ok(()) };
         let ended = self.ended(&error);
         self.conn = None;
         let error = failed("commit")(error);
@@ -338,10 +393,12 @@ impl Connection for Writing {
         if !std::mem::take(&mut self.begun) {
             return;
         }
-        let Some(mut conn) = self.conn.take() else { return };
+        let Some(mut live) = self.conn.take() else { return };
+        let longest = self.patience.longest();
         // A connection that cannot roll back is given up: the database does it then.
-        if within(sqlx::raw_sql("ROLLBACK").execute(&mut conn)).await.is_ok() {
-            self.conn = Some(conn);
+        if answer_within(longest, sqlx::raw_sql("ROLLBACK").execute(&mut live.conn)).await.is_ok() {
+            live.answered();
+            self.conn = Some(live);
         }
     }
 
@@ -349,9 +406,10 @@ impl Connection for Writing {
         let query = sqlx::query(sql::LOCK_WRITER.postgres).persistent(false).bind(self.name.clone());
         let delete = sqlx::query(sql::DELETE_WRITER.postgres).persistent(false).bind(self.name.clone());
         let commit = self.commit.clone();
+        let longest = self.patience.longest();
         let conn = self.connected().await?;
         // In a transaction of its own: through a pooler the statement and its execution must not part.
-        let requested = within(async {
+        let requested = answer_within(longest, async {
             let mut tx = conn.begin().await?;
             let row = query.fetch_optional(&mut *tx).await?;
             let last: Option<String> = row.map(|row| row.try_get("last_commit")).transpose()?;
@@ -364,6 +422,7 @@ impl Connection for Writing {
             Ok(committed)
         })
         .await;
+        let requested = self.heard(requested);
         let Ok(committed) = requested else {
             self.conn = None;
             return requested.map_err(failed("look up a commit"));
@@ -382,7 +441,8 @@ impl Connection for Writing {
     ) -> Result<Vec<Row>, StoreError> {
         let query = bound(text, args, self.persistent);
         self.go_on().await?;
-        let rows = within(query.fetch_all(self.open()?)).await;
+        let longest = self.patience.longest();
+        let rows = answer_within(longest, query.fetch_all(self.open()?)).await;
         of(self.heard(rows), action)
     }
 
@@ -396,7 +456,8 @@ impl Connection for Writing {
             return self.rows(action, text, args).await;
         }
         let query = bound(text, args, true);
-        let rows = within(query.fetch_all(self.connected().await?)).await;
+        let longest = self.patience.longest();
+        let rows = answer_within(longest, query.fetch_all(self.connected().await?)).await;
         of(self.heard(rows), action)
     }
 
@@ -408,7 +469,8 @@ impl Connection for Writing {
     ) -> Result<u64, StoreError> {
         let query = bound(text, args, self.persistent);
         self.go_on().await?;
-        let done = within(query.execute(self.open()?)).await;
+        let longest = self.patience.longest();
+        let done = answer_within(longest, query.execute(self.open()?)).await;
         Ok(self.heard(done).map_err(failed(action))?.rows_affected())
     }
 
@@ -434,9 +496,12 @@ impl Connection for Writing {
         let ready = if self.persistent { self.be_named().await } else { self.go_on().await };
         ready.map_err(CommitError::Refused)?;
         let query = bound(text, args, self.persistent).bind(self.name.clone()).bind(self.commit.clone());
-        match within(query.fetch_all(self.open().map_err(CommitError::Refused)?)).await {
+        let longest = self.patience.longest();
+        let conn = self.open().map_err(CommitError::Refused)?;
+        let rows = answer_within(longest, query.fetch_all(conn)).await;
+        match self.heard(rows) {
             Ok(rows) => {
-                self.commit().await?;
+                self.commit(None).await?;
                 Ok(rows.into_iter().map(Row::from).collect())
             }
             Err(error) if error.as_database_error().is_some_and(|e| counted(e.message()).is_some()) => {
@@ -447,59 +512,5 @@ impl Connection for Writing {
                 Ended::Unknown => CommitError::Unknown(failed(action)(error)),
             }),
         }
-    }
-}
-
-/// The connections that read.
-#[derive(Clone)]
-pub(crate) struct Readers {
-    pool: PgPool,
-    /// The begin of a transaction for each read, behind a pooler.
-    begin: Option<Arc<str>>,
-}
-
-impl Readers {
-    pub(super) fn new(address: &Address, options: &PostgresOptions) -> Self {
-        // The listener keeps a connection of the pool to itself, and must leave one.
-        let pool = PgPoolOptions::new()
-            .max_connections(options.connections.max(1 + u32::from(options.listens())))
-            .acquire_timeout(ACQUIRE)
-            // Asking a connection that was just used whether it is alive would cost each read a round trip.
-            .test_before_acquire(false)
-            .before_acquire(|conn, used| {
-                Box::pin(async move {
-                    if used.idle_for > TRUSTED {
-                        conn.ping().await?;
-                    }
-                    Ok(true)
-                })
-            })
-            .connect_lazy_with(address.options());
-        Self { pool, begin: options.transaction_pooler.then(|| address.begin_reading().into()) }
-    }
-
-    /// The pool, for statements that are no part of the engine.
-    pub(super) fn pool(&self) -> &PgPool {
-        &self.pool
-    }
-}
-
-impl Readers {
-    pub(crate) async fn read(
-        &self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
-        let query = bound(text, args, self.begin.is_none());
-        let Some(begin) = &self.begin else {
-            return of(query.fetch_all(&self.pool).await, action);
-        };
-        // Through a pooler a statement and its execution stay together only within a transaction.
-        let begin = AssertSqlSafe(begin.to_string());
-        let mut tx = self.pool.begin_with(begin).await.map_err(failed(action))?;
-        let rows = of(query.fetch_all(&mut *tx).await, action)?;
-        tx.commit().await.map_err(failed(action))?;
-        Ok(rows)
     }
 }

@@ -158,6 +158,8 @@ pub(super) struct SqliteConnection {
     /// By the address of the statement's text.
     names: HashMap<usize, ColumnNames>,
     durability: Durability,
+    /// True while the latest commit has the mark of [`super::log`].
+    pub(super) marked: bool,
 }
 
 impl SqliteConnection {
@@ -166,10 +168,10 @@ impl SqliteConnection {
     pub(super) fn to_write(path: &Path) -> rusqlite::Result<Self> {
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         flags |= OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let conn = Self::open(path, flags)?;
+        let mut conn = Self::open(path, flags)?;
         conn.inner.pragma_update(None, "journal_mode", "WAL")?;
         conn.inner.pragma_update(None, "synchronous", synchronous(conn.durability))?;
-        conn.inner.pragma_update(None, "wal_autocheckpoint", 4000)?;
+        conn.keep_log();
         Ok(conn)
     }
 
@@ -184,10 +186,10 @@ impl SqliteConnection {
         inner.pragma_update(None, "foreign_keys", false)?;
         inner.pragma_update(None, "temp_store", "MEMORY")?;
         inner.set_prepared_statement_cache_capacity(PREPARED);
-        Ok(Self { inner, names: HashMap::new(), durability: Durability::AtOnce })
+        Ok(Self { inner, names: HashMap::new(), durability: Durability::AtOnce, marked: false })
     }
 
-    /// The connection itself, for migrations.
+    /// The connection itself.
     pub(super) fn inner(&mut self) -> &mut Connection {
         &mut self.inner
     }

@@ -2,6 +2,7 @@
 //! for those of claims of agents alone.
 
 mod connection;
+mod log;
 mod migrate;
 mod session;
 
@@ -28,7 +29,8 @@ impl SqliteStore {
     /// Opens the file (and creates it if need be), migrates it, and starts the writer on the current runtime.
     ///
     /// # Errors
-    /// When the file cannot be opened, is damaged, is encrypted, or was written by a newer version.
+    /// When the file cannot be opened, is damaged, is encrypted, was written by a newer version, or was copied without its
+    /// log.
     #[boxed]
     pub async fn open(path: &Path, ids: Arc<dyn Ids>) -> Result<Store, StoreError> {
         Self::open_sealed(path, None, ids).await
@@ -46,8 +48,10 @@ impl SqliteStore {
     ) -> Result<Store, StoreError> {
         let file = path.to_owned();
         let conn = blocking(move || {
+            log::check(&file)?;
             let mut conn = SqliteConnection::to_write(&file).map_err(failed("open the database file"))?;
             migrate::migrate(conn.inner())?;
+            conn.mark();
             Ok(conn)
         });
         let conn = conn.await?;
@@ -55,7 +59,7 @@ impl SqliteStore {
         let limits = Arc::new(LocalLimits::one_of(1));
         let readers = AnyReaders::Sqlite(Readers::new(path.to_owned()));
         let ring = Keyring::read(&readers, keys).await?;
-        let writing = vec![Session::new(Writing(conn), ring.clone())];
+        let writing = vec![Session::new(Writing(conn), ring.clone(), Arc::clone(&ids))];
         engine::start(Reader::new(readers, ring), writing, None, &ids, limits)
     }
 
@@ -70,6 +74,8 @@ impl SqliteStore {
         keys: Option<&EncryptionKeys>,
         report: &mut (dyn FnMut(DamagedValue) + Send),
     ) -> Result<Inspected, StoreError> {
+        let file = path.to_owned();
+        blocking(move || Ok(log::check(&file)?)).await?;
         let readers = AnyReaders::Sqlite(Readers::new(path.to_owned()));
         let ring = Keyring::read(&readers, keys).await?;
         engine::inspect::inspect(&Reader::new(readers, ring), report).await
@@ -79,7 +85,13 @@ impl SqliteStore {
     #[boxed]
     pub async fn check(path: &Path, keys: Option<&EncryptionKeys>) -> Finding {
         let file = path.to_owned();
-        match blocking(move || data_keys(&file)).await {
+        let checked = blocking(move || Ok(log::check(&file).map(|()| data_keys(&file))));
+        let rows = match checked.await {
+            Ok(Err(missing)) => return missing.into(),
+            Ok(Ok(rows)) => rows,
+            Err(error) => Err(error),
+        };
+        match rows {
             Ok(rows) => cipher::finding(keys, &rows),
             Err(error) => Finding::bad(
                 format!("the database file {} cannot be read: {error}", path.display()),

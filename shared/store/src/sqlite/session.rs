@@ -24,12 +24,18 @@ impl Connection for Writing {
     }
 
     async fn begin(&mut self, durability: Durability) -> Result<(), StoreError> {
-        let begun = self.0.set_durability(durability).and_then(|()| self.0.control("BEGIN IMMEDIATE"));
+        let begun = self.0.set_durability(durability).and_then(|()| self.0.begin());
         begun.map_err(failed("begin a transaction"))
     }
 
-    async fn commit(&mut self) -> Result<(), CommitError> {
-        if let Err(error) = self.0.control("COMMIT") {
+    async fn commit(&mut self, events: Option<i64>) -> Result<(), CommitError> {
+        if let Some(id) = events
+            && let Err(error) = self.write(vec![Write::of_commit(id).map_err(CommitError::Refused)?]).await
+        {
+            self.rollback().await;
+            return Err(CommitError::Failed(error));
+        }
+        if let Err(error) = self.0.commit() {
             self.rollback().await;
             return Err(CommitError::Refused(failed("commit")(error)));
         }
@@ -95,6 +101,14 @@ impl Connection for Writing {
         args: Args<'_>,
     ) -> Result<Vec<Row>, CommitError> {
         self.rows(action, text, args).await.map_err(CommitError::Failed)
+    }
+}
+
+impl Drop for Writing {
+    /// Copies the log into the file, which is then complete without it: a reader may close the file last, and leave the
+    /// log.
+    fn drop(&mut self) {
+        let _ = self.0.checkpoint();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Cron entries: their creation, their occurrences, and the outcome of each.
 
+mod clock_changes;
 mod entries;
 mod firing;
 mod overlap;

@@ -1,6 +1,7 @@
 //! The feed of all events.
 
 mod list;
+mod lost;
 mod order;
 mod stream;
 
@@ -46,8 +47,7 @@ pub fn job(queue: &str) -> Value {
     json!({"type": "a.b", "args": [], "options": {"queue": queue}})
 }
 
-/// Waits for a page with `enough` events. On PostgreSQL a transaction of another test may be in progress and delay
-/// the feed.
+/// Waits for a page with `enough` events.
 pub async fn page(server: &OjsServer, query: &str, enough: usize) -> Value {
     let mut page = Value::Null;
     server

@@ -26,13 +26,14 @@ async fn a_fetched_job_is_active_and_complete(server: &OjsServer) {
     let sent = json!({"type": "a.b", "args": [1, {"b": [null]}], "meta": {"k": "v"}, "x_more": 3,
                       "options": {"queue": "q", "priority": 7}});
     let id = server.push(&sent).await;
-    let job = fetch(server, json!({})).await.remove(0);
+    let mut job = fetch(server, json!({})).await.remove(0);
     assert_eq!((&job["id"], &job["state"], &job["attempt"]), (&json!(id), &json!("active"), &json!(1)));
     for key in ["type", "args", "meta", "x_more"] {
         assert_eq!(job[key], sent[key], "{key}");
     }
     assert_eq!((&job["worker_id"], &job["priority"]), (&json!("w"), &json!(7)));
     assert!(job["started_at"].is_string());
+    assert!(job.as_object_mut().unwrap().remove("ext_lease_token").is_some());
     assert_eq!(server.job(&id).await, job);
 }
 

@@ -5,6 +5,7 @@ mod ends;
 mod failures;
 mod fetching;
 pub(crate) mod killed;
+mod lease_tokens;
 mod progress;
 mod saved_states;
 mod time;

@@ -16,7 +16,7 @@ use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::{ToolCallState, ToolOutcome};
-use turnstone_domain::{AgentDefinition, EngagementId, JobId, NewChild, RawJson, Wait};
+use turnstone_domain::{AgentDefinition, NewChild, RawJson, Wait};
 use turnstone_store::Delegated;
 
 /// The next step of a call.
@@ -362,9 +362,10 @@ fn begin(past: &TurnHistory, outbox: &mut Outbox, call: &mut Call, agent: &Agent
         DelegationMode::Handoff => agent.clone().taking_over_from(&outbox.claimed.agent),
         _ => agent.clone().working_for(&outbox.claimed.agent),
     };
+    let (job, engagement) = past.child_of(outbox, (&call.asked.call_id, call.position), outbox.position.turn);
     NewChild {
-        job: JobId(outbox.claimed.deps.ids.next()),
-        engagement: EngagementId(outbox.claimed.deps.ids.next()),
+        job,
+        engagement,
         agent: Box::new(agent),
         call_id: call.asked.call_id.clone(),
         turn: outbox.position.turn,

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use turnstone_domain::budget::{Amount, BudgetMove};
 use turnstone_domain::event::{ClampedUsage, EventBody, Inferred};
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::{CallId, Spent};
+use turnstone_domain::{CallId, Identified, Spent};
 
 /// Runs INFER: builds the request, calls models until one answers, and records the answer with its cost.
 ///
@@ -180,14 +180,14 @@ fn record(
     let crew = flow.and_then(|run| run.crew.as_ref());
     let tool_calls: Vec<RequestedCall> = requested
         .into_iter()
-        .map(|call| RequestedCall {
-            call_id: CallId(outbox.claimed.deps.ids.next()),
+        .enumerate()
+        .map(|(position, call)| RequestedCall {
+            call_id: CallId(outbox.id_of(Identified::RequestedCall { position, tool: &call.name })),
             arguments: flow::cast(crew, &call.name, call.arguments),
             name: call.name,
         })
         .collect();
-    let (node, content) =
-        flow::keep_answer(&outbox.claimed, flow, answer.content.unwrap_or_default(), &tool_calls);
+    let (node, content) = flow::keep_answer(outbox, flow, answer.content.unwrap_or_default(), &tool_calls);
     let body = InferBody {
         provider,
         model: answer.model,

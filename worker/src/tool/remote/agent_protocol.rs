@@ -171,6 +171,12 @@ impl AgentProtocol {
                     return Err(self.wire.unusable("its stream is not one of server-sent events"));
                 }
             };
+            if event.event == "reset" {
+                // The peer lost events in a fail-over: its stream begins anew.
+                (heard.last, heard.tokens) = (None, 0);
+                heard.artifacts.clear();
+                continue;
+            }
             let event = self.wire.parsed(event.data.as_bytes())?;
             if let Some(output) = self.hear(&event, id, heard, peer_request).await? {
                 return Ok(Some(output));

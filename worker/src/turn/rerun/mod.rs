@@ -30,7 +30,9 @@ use turnstone_domain::memory::BEFORE;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::review::{Review, ReviewAnswer};
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{AgentDefinition, Checkpoint, EventName, JobState, Lease, Phase, RawJson, Timestamp};
+use turnstone_domain::{
+    AgentDefinition, Checkpoint, EventName, JobState, Lease, Phase, RawJson, RecordEnd, Timestamp,
+};
 use turnstone_store::{Claim, Doorbell, EngagementClaim, Past as Stored};
 use world::World;
 
@@ -43,6 +45,10 @@ const MOST_TOKENS: i64 = 1_000_000_000;
 /// A sentence with the reason why it cannot be run.
 #[boxed]
 pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
+    if let Some(gap) = record.gaps().first() {
+        let difference = Difference::of(gap.turn, gap.phase, "it is missing from the record");
+        return Ok(Rerun { difference: Some(difference), ..Rerun::default() });
+    }
     let recorded = Recorded::of(record);
     let world = Arc::new(World::of(record));
     let claim = claim(record)?;
@@ -106,6 +112,7 @@ fn claim(record: &EngagementRecord) -> Result<Claim, String> {
             agent: Arc::new(agent),
             position: Position { turn: 1, ..Position::default() },
             checkpoints: Vec::new(),
+            record_end: RecordEnd::default(),
             budget: Budget::default(),
             depth: new.depth,
             tree_jobs: 1,

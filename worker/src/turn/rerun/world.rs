@@ -15,8 +15,8 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::session_state::{Scope, StateCommit, StateEntry, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, ArtifactId, CallId, Checkpoint, Clock, EngagementId, Ids, JobId, Lease, Phase, RawJson,
-    Settlement, Timestamp, TurnWrite,
+    AgentDefinition, ArtifactId, CallId, Checkpoint, Clock, EngagementId, IdSource, Ids, JobId, Lease, Phase,
+    RawJson, Settlement, Timestamp, TurnWrite,
 };
 use turnstone_store::{
     Claim, ClaimRequest, Committed, Directive, Ledger, LedgerError, LedgerReads, Recall, Standing,
@@ -190,6 +190,11 @@ impl Ids for World {
     fn next(&self) -> String {
         self.inner().ids.pop_front().unwrap_or_default()
     }
+
+    /// Returns the id of the record: an import or a fork gave its calls other ids, and older versions drew them.
+    fn derived(&self, _: &IdSource<'_>) -> String {
+        self.next()
+    }
 }
 
 #[async_trait]
@@ -218,7 +223,7 @@ impl Ledger for World {
         if write.state.is_some() && std::mem::take(&mut self.inner().conflict) {
             return Err(LedgerError::StateConflict);
         }
-        Ok(Committed { budget: self.take(write), paused: false })
+        Ok(Committed { budget: self.take(write), ..Committed::default() })
     }
 
     async fn settle(&self, _: &Lease, _: TurnWrite, _: Settlement, _: Timestamp) -> Result<(), LedgerError> {

@@ -193,4 +193,4 @@ const TEXTS: Shape = Shape::List(&Shape::Text);
 const TEXT_MAP: Shape = Shape::Table(&Shape::Text);
 const ANY_MAP: Shape = Shape::Table(&Shape::Any);
 const COUNT: Shape = Shape::Integer(0, i64::MAX);
-const SECONDS: Shape = Shape::Number(0.0, f64::MAX);
+const SECONDS: Shape = Shape::Number(0.0, 3_155_760_000.0);

@@ -10,6 +10,7 @@ mod tables;
 pub use raw::RawRow;
 pub(crate) use raw::rows_of_job;
 
+use super::record_gaps;
 use super::rows::{self, Fields as _, get};
 use super::session::{Reader, Row};
 use super::views::all;
@@ -73,6 +74,13 @@ pub(crate) async fn inspect(
         })
         .await?;
     }
+    record_gaps::of_all(reader, &mut |seq, id, gap| {
+        seen.damaged += 1;
+        let (table, column) = ("journal".to_owned(), "phase".to_owned());
+        let (key, id, reason) = (seq.to_string(), Some(id.to_string()), gap.to_string());
+        report(DamagedValue { table, key, id, column, reason });
+    })
+    .await?;
     Ok(seen)
 }
 

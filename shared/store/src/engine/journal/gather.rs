@@ -1,6 +1,7 @@
 //! Gathers what one transaction writes to streams, and makes rows of it.
 
 use super::super::rows::JournalRow;
+use super::super::session::Session;
 use super::super::statement::{Writes, as_json};
 use super::entries::{Done, Happened, JournalEntry, Said};
 use crate::StoreError;
@@ -170,13 +171,18 @@ impl Journal {
     }
 
     /// Adds the rows to what is written, and is empty again.
-    pub(in super::super) fn flush(&mut self, writes: &mut Writes) -> Result<(), StoreError> {
+    pub(in super::super) fn flush(
+        &mut self,
+        session: &mut Session,
+        writes: &mut Writes,
+    ) -> Result<(), StoreError> {
         let mut rows = Vec::new();
         self.known.clear();
         for stream in take(&mut self.streams) {
             let seq = stream.seq;
             for draft in stream.drafts() {
-                rows.push(draft.row(seq)?);
+                let commit = session.commit_id(draft.events > 0);
+                rows.push(draft.row(commit, seq)?);
             }
         }
         writes.insert("write the journal", rows);
@@ -299,7 +305,7 @@ impl Draft {
         self.said.push(Said { message: new.message, at: Some(new.at.0) });
     }
 
-    fn row(mut self, stream: i64) -> Result<JournalRow, StoreError> {
+    fn row(mut self, commit_id: i64, stream: i64) -> Result<JournalRow, StoreError> {
         let paid = self.entries.iter().find_map(|entry| match entry {
             JournalEntry::Phase(done) if done.has_paid() => {
                 let amounts = [done.tokens_in, done.tokens_out, done.tokens_cached, done.cost];
@@ -321,6 +327,7 @@ impl Draft {
         let body = (!self.entries.is_empty()).then(|| as_json(&self.entries)).transpose()?;
         let said = (!self.said.is_empty()).then(|| as_json(&self.said)).transpose()?;
         Ok(JournalRow {
+            commit_id,
             stream,
             last_event: self.last_event,
             last_message: self.last_message,

@@ -45,7 +45,7 @@ pub(in super::super) async fn end(
         let number = push::number(session).await?;
         let (mut journal, mut writes) = (Journal::default(), Writes::default());
         journal.lone(number, &EventBody::BatchEnded(outcome(session, tag, tenant).await?), now);
-        journal.flush(&mut writes)?;
+        journal.flush(session, &mut writes)?;
         writes.run(session).await?;
         let values = [tag.as_str().into(), tenant.as_str().into(), number.into(), now.0.into()];
         session.execute("end a batch", &sql::UPDATE_ENDED_BATCH, Args::Values(&values)).await?;

@@ -56,6 +56,21 @@ pub(in super::super) async fn reset(
     Ok(was)
 }
 
+/// Closes every breaker that is open at `now`. After a step back of the clock the breakers would stay open for longer by the step;
+/// a service that still fails opens its breaker again.
+pub(in super::super) async fn close_open(
+    session: &mut Session,
+    unit: &mut Unit,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let troubled = read(session, "read breakers", &sql::SELECT_BREAKERS, &[], trouble).await?;
+    let is_open = |found: &Trouble| found.open_until.is_some_and(|until| until > now);
+    for found in troubled.into_iter().filter(is_open) {
+        reset(session, unit, &found.key, now).await?;
+    }
+    Ok(())
+}
+
 async fn lock(session: &mut Session, key: &BreakerKey) -> Result<Option<Locked>, StoreError> {
     let values = [key.as_str().into()];
     Ok(read(session, "lock a breaker", &sql::LOCK_BREAKER, &values, decode).await?.pop())

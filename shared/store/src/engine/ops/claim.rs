@@ -515,6 +515,7 @@ pub(in super::super) fn claimed(
             false => Past::Nothing,
         },
         checkpoints: std::mem::take(&mut done.checkpoints),
+        record_end: row.record_end,
     });
     Some(Claim {
         job: job.id.clone(),

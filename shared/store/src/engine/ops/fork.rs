@@ -73,7 +73,9 @@ pub(in super::super) async fn apply(
     state(session, unit, &parent, fork, seq).await?;
     part.number(sums.messages);
     let messages = i64::try_from(part.messages.len()).unwrap_or(i64::MAX);
-    unit.took_over(seq, fork.point.turn - 1, sums.messages.saturating_add(messages));
+    let end = part.checkpoints.last().map(|done| (done.turn, done.phase));
+    let end = end.or_else(|| past::last_complete(fork.point.turn - 1));
+    unit.took_over(seq, fork.point.turn - 1, sums.messages.saturating_add(messages), end);
     let mut position = twin.position(session, unit, fork.point.turn).await?;
     if let Some(infer) = part.checkpoints.iter().find_map(Checkpoint::read::<InferBody>) {
         position.model_used = Some(infer.model);

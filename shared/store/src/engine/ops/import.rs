@@ -49,7 +49,8 @@ pub(in super::super) async fn apply(
     taken_over(record).write(session, seq).await?;
     let turns = record.checkpoints.iter().filter(|done| done.phase.next().is_none()).map(|done| done.turn);
     let messages = i64::try_from(record.messages.len()).unwrap_or(i64::MAX);
-    unit.took_over(seq, turns.max().unwrap_or(0), messages);
+    let last = record.checkpoints.iter().map(|done| (done.turn, done.phase)).max();
+    unit.took_over(seq, turns.max().unwrap_or(0), messages, last);
     let values = [seq.into(), at.0.into()];
     session.execute("note an import", &sql::UPDATE_IMPORTED_ENGAGEMENT, Args::Values(&values)).await?;
     make_room(session, unit, seq, record.end.tokens_used).await?;

@@ -3,6 +3,7 @@
 use super::super::rows;
 use super::super::session::{Args, Session};
 use super::super::statement::read;
+use super::upkeep::ADOPTED_MS;
 use crate::{StoreError, Term, sql};
 use turnstone_domain::{Ids, Timestamp};
 
@@ -16,7 +17,8 @@ pub(in super::super) async fn lead(
 ) -> Result<Option<Term>, StoreError> {
     let fresh = ids.next();
     let expires_at = now.plus_ms(lease_ms);
-    let values = [holder.into(), fresh.as_str().into(), expires_at.0.into(), now.0.into()];
+    let latest = expires_at.plus_ms(ADOPTED_MS);
+    let values = [holder.into(), fresh.as_str().into(), expires_at.0.into(), now.0.into(), latest.0.into()];
     let mut tokens = read(session, "take the leadership", &sql::INSERT_LEADER, &values, |row| {
         rows::get::<String>(row, "token")
     })

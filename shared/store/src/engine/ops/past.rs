@@ -157,6 +157,11 @@ impl Twin<'_> {
     }
 }
 
+/// Returns the last checkpoint of a record that ends with a complete turn; `None` for 0 turns.
+pub(super) fn last_complete(turns: i64) -> Option<(i64, Phase)> {
+    (turns > 0).then_some((turns, Phase::Emit))
+}
+
 /// Returns the checkpoints of one phase of an engagement, newest first.
 pub(super) async fn of_phase(
     session: &mut Session,
@@ -262,7 +267,7 @@ impl Turns {
             });
         }
         let mut writes = Writes::default();
-        journal.flush(&mut writes)?;
+        journal.flush(session, &mut writes)?;
         writes.insert("write stubs", stubs);
         writes.insert("write tool calls", new);
         writes.run(session).await?;

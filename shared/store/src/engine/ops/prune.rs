@@ -9,6 +9,9 @@ use crate::sql::{self, Text};
 use std::collections::BTreeSet;
 use turnstone_domain::{JobState, Timestamp};
 
+/// The mark up to which commits were looked through.
+const OLD_COMMITS: &str = "old_commits";
+
 /// The statements that delete what belongs to jobs, and then the jobs.
 fn of_jobs() -> impl Iterator<Item = &'static Text> {
     let also_alone = [&sql::DELETE_BUDGET_WAITS, &sql::DELETE_BREAKER_WAITS, &sql::DELETE_ERRORS];
@@ -74,9 +77,10 @@ pub(in super::super) async fn apply(
     let old: Vec<(i64, i64)> =
         old.into_iter().filter(|(seq, stream)| !kept.contains(seq) && !open.contains(stream)).collect();
     delete(session, &old).await?;
+    let commits = forget_commits(session, limit).await?;
     let keys = forget_limits(session, limit).await?;
     let retired = usize::try_from(retired.max(aged)).unwrap_or(usize::MAX);
-    Ok(old.len().max(deliveries).max(keys).max(retired).max(expired))
+    Ok(old.len().max(commits).max(deliveries).max(keys).max(retired).max(expired))
 }
 
 /// Returns the jobs to delete, by seq and stream. Queues with a retention of their own are read one by one, and all
@@ -109,6 +113,31 @@ async fn old_jobs(
     let wanted = Columns::of(keeping.into_iter().flat_map(of_queue).collect(), text)?;
     let rows = session.rows(action, text, Args::Rows(wanted, &values)).await?;
     decode_all(&rows, decode)
+}
+
+/// Deletes commits whose events are all deleted, among the next `limit` after a mark; behind the newest it begins anew. Returns
+/// `limit` if it is worth a look at those behind them.
+async fn forget_commits(session: &mut Session, limit: usize) -> Result<usize, StoreError> {
+    let number = |row: &Row| rows::get::<i64>(row, "number");
+    let (action, text) = ("look for old commits", &sql::SELECT_EVENT_MARK);
+    let mark = read(session, action, text, &[OLD_COMMITS.into()], number).await?;
+    let from = mark.into_iter().next().unwrap_or_default();
+    let values = [from.into(), row_limit(limit).into()];
+    let window = read(session, action, &sql::SELECT_COMMITS_AFTER, &values, |row| {
+        Ok((rows::get::<Option<i64>>(row, "number")?, rows::get::<i64>(row, "commits")?))
+    });
+    let Some((end, found)) = window.await?.into_iter().next() else { return Ok(0) };
+    let is_full = found >= row_limit(limit);
+    let to = end.filter(|_| is_full).unwrap_or_default();
+    if to != from {
+        let zero = || 0_i64.into();
+        let values = [OLD_COMMITS.into(), from.into(), zero(), zero(), to.into(), zero(), zero()];
+        session.execute("move a mark", &sql::INSERT_EVENT_MARK, Args::Values(&values)).await?;
+    }
+    let Some(end) = end else { return Ok(0) };
+    let values = [from.into(), end.into()];
+    let deleted = session.execute("delete old commits", &sql::DELETE_COMMITS, Args::Values(&values)).await?;
+    Ok(if is_full && deleted > 0 { limit } else { 0 })
 }
 
 /// Forgets limits that no job names any more.

@@ -43,7 +43,7 @@ pub(in super::super) async fn pause(
     let event = if paused { EventBody::QueuePaused(change) } else { EventBody::QueueResumed(change) };
     let (mut journal, mut writes) = (Journal::default(), Writes::default());
     journal.lone(number, &event, now);
-    journal.flush(&mut writes)?;
+    journal.flush(session, &mut writes)?;
     writes.run(session).await?;
     unit.rings.push(Ring::Events(name.to_owned()));
     unit.rings.push(Ring::Available);

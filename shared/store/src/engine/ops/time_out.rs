@@ -1,9 +1,10 @@
 //! `active → retryable | discarded` for attempts that outlasted their timeout although their worker still lives.
 
 use super::super::rows::JobRow;
-use super::super::session::{Session, limit as row_limit};
+use super::super::session::{Arg, Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
+use super::upkeep::Moment;
 use super::{remote, turns, unreadable};
 use crate::{Ring, StoreError, sql};
 use turnstone_domain::error::FailureKind;
@@ -18,10 +19,15 @@ const GRACE_MS: i64 = 5_000;
 pub(in super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
-    now: Timestamp,
+    moment: Moment,
     limit: usize,
 ) -> Result<usize, StoreError> {
-    let values = [now.0.into(), row_limit(limit).into(), GRACE_MS.into()];
+    let now = moment.at;
+    let (after, shorter) = moment.step_back();
+    let forward = moment.steps_forward().map(Arg::from);
+    let given = [now.0.into(), row_limit(limit).into(), GRACE_MS.into()];
+    let values: Vec<Arg<'_>> =
+        given.into_iter().chain(forward).chain([after.into(), shorter.into()]).collect();
     let late = read(session, "look for timeouts", &sql::LOCK_TIMED_OUT_JOBS, &values, JobRow::decode).await?;
     let seqs: Vec<i64> = late.iter().map(|job| job.seq).collect();
     unit.take_in(session, late).await?;

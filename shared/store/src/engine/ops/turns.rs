@@ -1,10 +1,10 @@
-//! Checkpoints and settlements of many turns in one transaction, each fenced by its own lease.
+//! Checkpoints and settlements of many turns in one transaction, each fenced by its own lease and by the end of its record.
 //!
 //! [`apply`] has three parts. It reads and locks the rows of all jobs. It decides each step in memory, one after the other. And
 //! it writes everything that changed, in bulk. So the number of statements does not grow with the number of turns. A process
 //! keeps copies of the rows of jobs that it leases ([`HeldJobs`]), and reads only the others.
 
-use super::super::held::HeldJobs;
+use super::super::held::{HeldJobs, KnownJob};
 use super::super::rows::{JobRow, LeaseKey};
 use super::super::session::Session;
 use super::super::statement::read_by;
@@ -73,9 +73,11 @@ async fn read(
     for step in steps {
         // The event of a job that is given back says if it is paused, and the copy may not know that. So its row is read.
         let yields = matches!(&step.end, TurnEnd::Settle(end) if matches!(**end, Settlement::Yield | Settlement::GiveWay));
-        let fits = |job: &JobRow| {
+        let fits = |KnownJob { job, engagement }: &KnownJob| {
             let is_held = job.lease_token.as_deref() == Some(step.lease.token.as_str());
-            is_held && (job.engagement_seq.is_some() || is_one_event(step))
+            let end = engagement.as_ref().map(|row| row.record_end);
+            is_held
+                && end.map_or_else(|| is_one_event(step), |end| step.write.follows.is_none_or(|of| of == end))
         };
         match known.filter(|_| !yields).and_then(|held| held.take(&step.lease.job, fits)) {
             Some(known) => unit.take_known(known),
@@ -143,7 +145,7 @@ fn is_one_event(step: &TurnStep) -> bool {
     completes && step.write.events.is_empty()
 }
 
-/// Decides one step: checks the lease, what may be refused first, and adds all of its writes to the unit.
+/// Decides one step: checks the lease and the end of the record, what may be refused first, and adds all of its writes to the unit.
 ///
 /// # Errors
 /// The refusals of [`crate::Ledger::checkpoint`]. They come before the first change.
@@ -154,6 +156,11 @@ fn decide_one(unit: &mut Unit, step: &TurnStep) -> Result<Committed, LedgerError
         return Err(lost());
     }
     let write = &step.write;
+    if is_behind(unit, seq, write) {
+        // A copy that could hide it is not taken, so the row was read, or the statement fails and it is read then.
+        unit.distrust(seq);
+        return Err(lost());
+    }
     if let Some(commit) = &write.state {
         unit.states.check(commit)?;
     }
@@ -192,8 +199,25 @@ fn decide_one(unit: &mut Unit, step: &TurnStep) -> Result<Committed, LedgerError
         TurnEnd::Extend(until) => job.lease_expires_at = Some(*until),
         TurnEnd::Settle(settlement) => settle(unit, seq, settlement, step.now)?,
     }
+    let record_end = unit.count_write(seq);
     let paused = unit.job(seq).is_some_and(|job| job.held);
-    Ok(Committed { budget: unit.budget_of(seq), paused })
+    Ok(Committed { budget: unit.budget_of(seq), paused, record_end })
+}
+
+/// Returns true if the record does not end where the write follows it. The database has lost commits of this worker then, as after a
+/// failover to a standby that misses them. A write would leave a hole in the record.
+fn is_behind(unit: &Unit, seq: i64, write: &TurnWrite) -> bool {
+    let ends = unit.engagement_of(seq).map(|row| row.record_end);
+    let Some((follows, ends)) = write.follows.zip(ends).filter(|(follows, ends)| follows != ends) else {
+        return false;
+    };
+    let job = unit.job(seq).map(|job| job.id.as_str());
+    tracing::warn!(
+        job,
+        "the database has lost commits of this job: its record ends with {ends}, and its worker has written {follows}; \
+         the write is refused, and the job resumes from the stored record"
+    );
+    true
 }
 
 /// Settles a job: releases its reservations, moves it to its next state, and records the event and all consequences.

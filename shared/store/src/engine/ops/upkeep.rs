@@ -17,7 +17,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::event::{Ended, EventBody, Lapsed, Reason, Rescheduled};
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{JobError, JobId, JobState, Settlement, Timestamp};
+use turnstone_domain::{ClockStep, ClockSteps, JobError, JobId, JobState, Settlement, Timestamp};
 
 /// The delay of an agent's job after its first, second, third and fourth lease in a row that expired without a checkpoint, in
 /// milliseconds. The last delay is long, because the workers may die for a reason that an operator has to repair.
@@ -25,6 +25,38 @@ const DELAYS_MS: [i64; 4] = [0, 1_000, 5_000, 60_000];
 /// The number of leases in a row that an agent's job may lose without a checkpoint. For the last two of them it ran alone in its
 /// worker. After that it is paused for an operator.
 const MAX_LAPSES: i64 = Claim::LAPSES_IN_COMPANY + 2;
+
+/// All processes have adopted a step of the clock after this long, in milliseconds. A time that lies further in the future was
+/// written before the clock stepped back.
+pub(in super::super) const ADOPTED_MS: i64 = 5_000;
+/// The pauses that were written before a step back are bounded for this long after it, in milliseconds.
+const BOUNDED_MS: i64 = 30_000;
+
+/// The current time, and the steps of the clock that shows it.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Moment {
+    pub at: Timestamp,
+    pub steps: ClockSteps,
+}
+
+impl Moment {
+    /// Returns the last step forward and the earlier ones: the time before which everything was written before the step, and the
+    /// length of the step in milliseconds, of each.
+    pub(super) fn steps_forward(&self) -> [i64; 4] {
+        let step = |step: Option<ClockStep>| step.map_or((0, 0), |step| (step.from.0, step.by_ms));
+        let ((from, by_ms), (earlier, earlier_ms)) = (step(self.steps.forward), step(self.steps.earlier));
+        [from, by_ms, earlier, earlier_ms]
+    }
+
+    /// Returns the time after which everything was written before the last step back, and the length of the step in
+    /// milliseconds.
+    pub(super) fn step_back(&self) -> (i64, i64) {
+        // When as much time has passed, nothing that was written before lies in the future.
+        let lasts = |step: &ClockStep| self.at.since(step.noticed_at) < step.by_ms;
+        let by_ms = self.steps.back.filter(lasts).map_or(0, |step| step.by_ms);
+        (self.at.plus_ms(ADOPTED_MS).0, by_ms)
+    }
+}
 
 /// Reads and locks the jobs of a duty that are due until this time.
 async fn rows_until(
@@ -37,6 +69,20 @@ async fn rows_until(
     read(session, action, text, &[until.0.into(), row_limit(limit).into()], JobRow::decode).await
 }
 
+/// Does the same for what was extended last so long before `until` that it is lost, by elapsed time.
+async fn rows_lapsed(
+    session: &mut Session,
+    action: &'static str,
+    text: &Text,
+    until: Moment,
+    limit: usize,
+) -> Result<Vec<JobRow>, StoreError> {
+    let steps = until.steps_forward().map(Arg::from);
+    let values: Vec<Arg<'_>> =
+        [until.at.0.into(), row_limit(limit).into()].into_iter().chain(steps).collect();
+    read(session, action, text, &values, JobRow::decode).await
+}
+
 /// Performs one batch of a duty: changes at most `limit` rows, and returns the number of changed rows. The inner error is
 /// [`StoreError::Deposed`] when the term has ended; then nothing was changed.
 pub(in super::super) async fn perform(
@@ -44,25 +90,29 @@ pub(in super::super) async fn perform(
     unit: &mut Unit,
     duty: Duty,
     term: &Term,
-    now: Timestamp,
+    moment: Moment,
     limit: usize,
 ) -> Result<Result<usize, StoreError>, StoreError> {
     if !leader::holds(session, term).await? {
         return Ok(Err(StoreError::Deposed));
     }
+    let now = moment.at;
     let done = match duty {
         Duty::PromoteDue => promote_due(session, unit, now, limit).await,
-        Duty::ReapExpired => reap(session, unit, now, limit).await,
+        Duty::ReapExpired => reap(session, unit, moment, limit).await,
+        Duty::BoundWaits => bound_waits(session, unit, moment, limit).await,
         Duty::ExpireJobs => expire_jobs(session, unit, now, limit).await,
         Duty::ExpireReviews => reviews::expire(session, unit, now, limit).await,
         Duty::RemindReviews => reviews::remind(session, unit, now, limit).await,
         Duty::SetAsideReviews => reviews::set_aside(session, unit, now, limit).await,
         Duty::TimeOutJobs => {
             let late = delegations::time_out(session, unit, now, limit).await?;
-            Ok(late + time_out::apply(session, unit, now, limit.saturating_sub(late)).await?)
+            Ok(late + time_out::apply(session, unit, moment, limit.saturating_sub(late)).await?)
         }
         Duty::Prune { before } => prune::apply(session, before, now, limit).await,
         Duty::EndBatches => batches::end(session, unit, now, limit).await,
+        // On the connections that read: see engine/numbering.rs.
+        Duty::NumberCommits => Ok(0),
         Duty::FoldStatistics { until } => statistics::fold(session, until, limit).await,
     };
     done.map(Ok)
@@ -142,18 +192,41 @@ async fn promote(
 pub(in super::super) async fn reap(
     session: &mut Session,
     unit: &mut Unit,
-    now: Timestamp,
+    moment: Moment,
     limit: usize,
 ) -> Result<usize, StoreError> {
-    let mut rows = rows_until(session, "reap expired leases", &sql::LOCK_LAPSED_JOBS, now, limit).await?;
-    let since = now.plus_ms(-WorkerBeat::HTTP_SILENT_MS);
-    let room = limit.saturating_sub(rows.len());
-    let silent =
-        rows_until(session, "reap leases of silent workers", &sql::LOCK_JOBS_OF_SILENT_WORKERS, since, room)
-            .await?;
+    let now = moment.at;
+    let mut rows = rows_lapsed(session, "reap expired leases", &sql::LOCK_LAPSED_JOBS, moment, limit).await?;
+    let since = Moment { at: now.plus_ms(-WorkerBeat::HTTP_SILENT_MS), ..moment };
+    let (action, text) = ("reap leases of silent workers", &sql::LOCK_JOBS_OF_SILENT_WORKERS);
+    let silent = rows_lapsed(session, action, text, since, limit.saturating_sub(rows.len())).await?;
     let known: HashSet<i64> = rows.iter().map(|job| job.seq).collect();
     rows.extend(silent.into_iter().filter(|job| !known.contains(&job.seq)));
     lapse(session, unit, rows, now).await
+}
+
+/// Bounds what was written before the clock stepped back. A lease ends at the latest after its length from now: a living worker
+/// extends it before, and that of a dead one does not last longer by the step. Shortly after a step, retries and breakers
+/// are bounded as well.
+async fn bound_waits(
+    session: &mut Session,
+    unit: &mut Unit,
+    moment: Moment,
+    limit: usize,
+) -> Result<usize, StoreError> {
+    let now = moment.at;
+    let values = [now.0.into(), now.plus_ms(ADOPTED_MS).0.into(), row_limit(limit).into()];
+    let args = || Args::Values(&values);
+    let mut bounded = session.execute("bound leases", &sql::UPDATE_BOUNDED_LEASES, args()).await?;
+    let stepped_lately = |step: &ClockStep| (0..BOUNDED_MS).contains(&now.since(step.noticed_at));
+    if moment.steps.back.as_ref().is_some_and(stepped_lately) {
+        bounded += session.execute("bound retries", &sql::UPDATE_BOUNDED_RETRIES, args()).await?;
+        breakers::close_open(session, unit, now).await?;
+    }
+    if bounded > 0 {
+        unit.rings.push(Ring::Due);
+    }
+    Ok(usize::try_from(bounded).unwrap_or(usize::MAX))
 }
 
 /// Takes back every job of our own workers, also those whose leases have not expired. Jobs of workers over HTTP keep their
@@ -163,8 +236,9 @@ pub(in super::super) async fn release_all(
     unit: &mut Unit,
     now: Timestamp,
 ) -> Result<usize, StoreError> {
-    let (action, ever) = ("reap all leases", Timestamp(i64::MAX));
-    let mut rows = rows_until(session, action, &sql::LOCK_LAPSED_JOBS, ever, usize::MAX).await?;
+    let ever = Moment { at: Timestamp(i64::MAX), steps: ClockSteps::default() };
+    let (action, text) = ("reap all leases", &sql::LOCK_LAPSED_JOBS);
+    let mut rows = rows_lapsed(session, action, text, ever, usize::MAX).await?;
     rows.retain(|job| job.engagement_seq.is_some());
     lapse(session, unit, rows, now).await
 }

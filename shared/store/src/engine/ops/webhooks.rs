@@ -139,10 +139,10 @@ async fn insert(session: &mut Session, new: &[NewDelivery]) -> Result<(), StoreE
 async fn move_mark(session: &mut Session, from: Cursor, to: Cursor) -> Result<bool, StoreError> {
     let values = [
         MARK.into(),
-        from.tx.into(),
+        from.number.into(),
         from.stream.into(),
         from.seq.into(),
-        to.tx.into(),
+        to.number.into(),
         to.stream.into(),
         to.seq.into(),
     ];

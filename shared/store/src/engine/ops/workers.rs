@@ -3,6 +3,7 @@
 use super::super::rows;
 use super::super::session::{Args, Session};
 use super::super::statement::{as_json, read};
+use super::upkeep::ADOPTED_MS;
 use crate::{Directive, StoreError, WorkerBeat, sql};
 
 /// Writes a beat, and returns the directive for the worker. The inner error is the caller's alone: its name is taken.
@@ -26,6 +27,7 @@ pub(in super::super) async fn beat(
         beat.started_at.0.into(),
         beat.seen_at.0.into(),
         silent_since.0.into(),
+        beat.seen_at.plus_ms(WorkerBeat::EVERY_MS + ADOPTED_MS).0.into(),
     ];
     let text = &sql::INSERT_WORKER_BEAT;
     if let Some(directive) = read(session, "report a worker", text, &values, rows::directive).await?.pop() {

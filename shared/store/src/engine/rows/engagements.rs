@@ -7,7 +7,7 @@ use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::budget::{Budget, OnExceed, Purse};
 use turnstone_domain::engagement::{Engagement, User};
 use turnstone_domain::fork::{ForkPoint, Origin};
-use turnstone_domain::{EngagementId, Phase, Timestamp};
+use turnstone_domain::{EngagementId, Phase, RecordEnd, Timestamp};
 
 declare! {
     /// An engagement with its counters and its budget.
@@ -32,8 +32,10 @@ declare! {
         budget: Budget => with budget,
         /// The jobs that its tree ever had.
         tree_jobs: i64,
-        /// Events and messages as they were when the row was read: each change of the row changes one of them.
-        read: (i64, i64) => with counters,
+        /// The end of its record.
+        record_end: RecordEnd => with record_end,
+        /// The counters as they were when the row was read.
+        read: ReadCounters => with read_counters,
     }
 
     /// A new engagement.
@@ -70,8 +72,12 @@ declare! {
         turns: Option<i64>,
         events: Option<i64>,
         messages: Option<i64>,
+        writes: Option<i64>,
+        turn: Option<i64>,
+        phase: Option<i64>,
         read_events: Option<i64>,
         read_messages: Option<i64>,
+        read_writes: Option<i64>,
         settled: i64,
         reserved: i64,
         money_settled: i64,
@@ -288,8 +294,25 @@ fn limited_by(row: &impl Fields) -> Result<Vec<String>, Inconsistency> {
     Ok(names.map(|names| names.split(' ').map(str::to_owned).collect()).unwrap_or_default())
 }
 
-fn counters(row: &impl Fields) -> Result<(i64, i64), Inconsistency> {
-    Ok((get(row, "events")?, get(row, "messages")?))
+fn record_end(row: &impl Fields) -> Result<RecordEnd, Inconsistency> {
+    let phase = Phase::from_index(get(row, "phase")?);
+    Ok(RecordEnd { writes: get(row, "writes")?, turn: get(row, "turn")?, phase })
+}
+
+/// The counters of an engagement as they were when its row was read. Each change of the row changes one of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ReadCounters {
+    pub events: i64,
+    pub messages: i64,
+    pub writes: i64,
+}
+
+fn read_counters(row: &impl Fields) -> Result<ReadCounters, Inconsistency> {
+    Ok(ReadCounters {
+        events: get(row, "events")?,
+        messages: get(row, "messages")?,
+        writes: get(row, "writes")?,
+    })
 }
 
 impl EngagementRow {

@@ -10,6 +10,7 @@ use turnstone_domain::{CallId, EngagementId, JobId, ReviewId, Timestamp};
 declare! {
     /// A row of the journal, which `journal/mod.rs` explains.
     struct JournalRow into journal [stream, last_event, last_message, turn, phase] {
+        commit_id: i64,
         stream: i64,
         last_event: i64,
         last_message: i64,
@@ -29,6 +30,11 @@ declare! {
         at: Timestamp,
         body: Option<String> => sealed,
         said: Option<String> => sealed,
+    }
+
+    /// A commit that writes events.
+    struct CommitRow {
+        id: i64,
     }
 
     for ToolCall in tool_calls [call_id] {

@@ -6,8 +6,8 @@
 //! CHECKs enforce them. When one fails, the whole transaction fails, and is tried again with the rows locked.
 
 use super::super::rows::{
-    BudgetDay, CallCost, EngagementRow, Fields, Inconsistency, Reservation, Share, TotalsMove, WaitRow,
-    budget, decode, get,
+    BudgetDay, CallCost, EngagementRow, Fields, Inconsistency, ReadCounters, Reservation, Share, TotalsMove,
+    WaitRow, budget, decode, get,
 };
 use super::super::session::Session;
 use super::super::statement::{Writes, read_by};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use turnstone_domain::budget::{ALL_DAYS, Budget, BudgetWait, Measure, WARN_AT, day_of};
 use turnstone_domain::event::{BudgetWarning, EventBody};
-use turnstone_domain::{CallId, Timestamp};
+use turnstone_domain::{CallId, RecordEnd, Timestamp};
 
 /// How a budget moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,14 +34,14 @@ pub(super) struct Counters {
     turns: i64,
     events: i64,
     messages: i64,
-    /// Events and messages.
-    read: (i64, i64),
+    record_end: RecordEnd,
+    read: ReadCounters,
 }
 
 impl Counters {
     pub(super) fn of(row: &EngagementRow) -> Self {
         let (turns, events, messages) = (row.engagement.turns, row.events, row.messages);
-        Self { turns, events, messages, read: row.read }
+        Self { turns, events, messages, record_end: row.record_end, read: row.read }
     }
 }
 
@@ -170,8 +170,12 @@ impl Budgets {
                 turns: counters.map(|row| row.turns),
                 events: counters.map(|row| row.events),
                 messages: counters.map(|row| row.messages),
-                read_events: counters.map(|row| row.read.0),
-                read_messages: counters.map(|row| row.read.1),
+                writes: counters.map(|row| row.record_end.writes),
+                turn: counters.map(|row| row.record_end.turn),
+                phase: counters.map(|row| row.record_end.phase_number()),
+                read_events: counters.map(|row| row.read.events),
+                read_messages: counters.map(|row| row.read.messages),
+                read_writes: counters.map(|row| row.read.writes),
                 settled,
                 reserved,
                 money_settled,

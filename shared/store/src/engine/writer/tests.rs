@@ -8,7 +8,7 @@ use crate::engine::rows::get;
 use crate::engine::session::{Args, Reader, Readers, Session};
 use crate::sql::Text;
 use crate::{ClaimRequest, Doorbell, JobKind, Ledger as _, sqlite};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::join;
 use tokio::sync::mpsc;
@@ -33,7 +33,7 @@ impl ByHand {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
-        let session = Session::new(sqlite::migrated(&path), None);
+        let session = Session::new(sqlite::migrated(&path), None, Arc::new(SystemIds));
         let readers = Reader::new(Readers::Sqlite(sqlite::Readers::new(path)), None);
         let (sender, inbox) = mpsc::channel(8);
         let (held, refusals) = (Arc::default(), Arc::default());
@@ -43,7 +43,16 @@ impl ByHand {
             refusals: Arc::clone(&refusals),
         };
         let writer = Writer::new(session, Arc::new(SystemIds), Arc::default(), shared);
-        let engine = Arc::new(Engine { readers, writer: sender, held, refusals, claimer: None });
+        let engine = Arc::new(Engine {
+            readers,
+            writer: sender,
+            held,
+            refusals,
+            claimer: None,
+            steps: Mutex::default(),
+            numbering: None,
+            ids: Arc::new(SystemIds),
+        });
         Self { engine, inbox: Arc::new(Inbox::new(inbox)), writer, _folder: folder }
     }
 

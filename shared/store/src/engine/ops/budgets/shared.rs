@@ -188,7 +188,7 @@ async fn tell(
         ChangedBudget { subject: name.to_owned(), before: before.map(limits), after: after.map(limits) };
     let (mut journal, mut writes) = (Journal::default(), Writes::default());
     journal.lone(number, &EventBody::BudgetChanged(changed), now);
-    journal.flush(&mut writes)?;
+    journal.flush(session, &mut writes)?;
     writes.run(session).await?;
     unit.rings.push(Ring::Events(name.to_owned()));
     Ok(())

@@ -87,7 +87,7 @@ pub(super) async fn make(
         // The turns of two merged branches may have used more tokens together than the limit of one branch.
         let spent = unit.budget_of(seq).limit.map_or(sums.tokens, |limit| sums.tokens.min(limit));
         unit.move_budget(seq, spent, 0);
-        unit.took_over(seq, at_turn - 1, sums.messages);
+        unit.took_over(seq, at_turn - 1, sums.messages, past::last_complete(at_turn - 1));
         let position = twin.position(session, unit, at_turn).await?;
         let job = unit.change_job(seq)?;
         job.tokens_used = spent;

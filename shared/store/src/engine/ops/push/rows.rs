@@ -325,7 +325,7 @@ impl Rows {
         writes.insert("write jobs", self.jobs);
         writes.insert("write envelopes", self.envelopes);
         writes.insert("write tags", self.tags);
-        self.journal.flush(&mut writes)?;
+        self.journal.flush(session, &mut writes)?;
         writes.insert("write delegations", self.delegations);
         let adopted = self.adopted.into_values().collect();
         writes.all("count children", &sql::UPDATE_TOTALS_OF_CHILDREN, adopted);

@@ -1,25 +1,32 @@
 //! Heartbeats: a worker is alive, its reservations are renewed, and it receives its directive (OJS worker protocol
 //! §4).
 
-use super::is_of;
+use super::{is_of, is_stale};
 use crate::engine::rows::{self, JobRow};
 use crate::engine::session::{Arg, Args, Row, Session};
 use crate::engine::statement::{read, read_by};
 use crate::engine::unit::Unit;
 use crate::{
-    DEFAULT_VISIBILITY_MS, Directive, Heartbeat, HeartbeatAnswer, Ring, StoreError, WorkerBeat, WorkerKind,
-    WorkerState, sql,
+    DEFAULT_VISIBILITY_MS, Directive, Heartbeat, HeartbeatAnswer, HeartbeatOutcome, Ring, StoreError,
+    WorkerBeat, WorkerKind, WorkerState, sql,
 };
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use turnstone_domain::{JobId, JobState};
 
-/// The inner error is the caller's alone: its name is taken.
+/// The inner error is the caller's alone: its name is taken. A beat with a token of another lease changes nothing.
 pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     beat: &Heartbeat,
-) -> Result<Result<HeartbeatAnswer, StoreError>, StoreError> {
+) -> Result<Result<HeartbeatOutcome, StoreError>, StoreError> {
+    let held = held(session, unit, beat).await?;
+    let is_held =
+        |id: &&String| held.iter().any(|seq| unit.job(*seq).is_some_and(|job| job.id.shown() == **id));
+    let stale: Vec<String> = beat.tokens.keys().filter(|id| !is_held(id)).cloned().collect();
+    if !stale.is_empty() {
+        return Ok(Ok(HeartbeatOutcome::Stale(stale)));
+    }
     let values = [
         beat.worker.as_str().into(),
         Arg::Int(beat.busy),
@@ -34,13 +41,13 @@ pub(in crate::engine) async fn apply(
         Some(worker) if worker.kind == WorkerKind::Http => worker,
         other => return Ok(Err(taken(beat, other))),
     };
-    let extended = extend(session, unit, beat).await?;
+    let extended = extend(unit, held, beat)?;
     let directive = match worker.directive {
         Some(directive) => Some(directive),
         None => asked_by_jobs(session, unit, &extended).await?,
     };
     unit.flush(session).await?;
-    Ok(Ok(HeartbeatAnswer { state: worker.state, directive, extended }))
+    Ok(Ok(HeartbeatOutcome::Heard(HeartbeatAnswer { state: worker.state, directive, extended })))
 }
 
 fn taken(beat: &Heartbeat, other: Option<WorkerBeat>) -> StoreError {
@@ -51,13 +58,14 @@ fn taken(beat: &Heartbeat, other: Option<WorkerBeat>) -> StoreError {
     }
 }
 
-/// Renews the reservations of those of the named jobs that this worker holds.
-async fn extend(session: &mut Session, unit: &mut Unit, beat: &Heartbeat) -> Result<Vec<JobId>, StoreError> {
+/// Reads the named jobs that this worker holds, each with the lease of its token if the beat has one.
+async fn held(session: &mut Session, unit: &mut Unit, beat: &Heartbeat) -> Result<Vec<i64>, StoreError> {
     let held = |unit: &Unit, seq: i64| {
         unit.job(seq).is_some_and(|job| {
             job.state == JobState::Active
                 && job.engagement_seq.is_none()
                 && job.worker_id.as_ref().is_none_or(|holder| *holder == beat.worker)
+                && !is_stale(job, beat.tokens.get(job.id.shown()).map(String::as_str))
         }) && is_of(unit, seq, beat.tenant.as_deref())
     };
     let tenant = beat.tenant.as_deref();
@@ -79,6 +87,11 @@ async fn extend(session: &mut Session, unit: &mut Unit, beat: &Heartbeat) -> Res
         unit.take_in(session, rows).await?;
         seqs.retain(|seq| held(unit, *seq));
     }
+    Ok(seqs)
+}
+
+/// Renews the reservations of these jobs.
+fn extend(unit: &mut Unit, mut seqs: Vec<i64>, beat: &Heartbeat) -> Result<Vec<JobId>, StoreError> {
     let mut extended = Vec::new();
     let place = |seq: &i64| {
         let shown = unit.job(*seq).map(|job| job.id.to_string());
@@ -89,6 +102,10 @@ async fn extend(session: &mut Session, unit: &mut Unit, beat: &Heartbeat) -> Res
         let job = unit.change_job(seq)?;
         let duration = beat.visibility_ms.or(job.lease_ms).unwrap_or(DEFAULT_VISIBILITY_MS);
         job.lease_expires_at = Some(beat.at.plus_ms(duration));
+        if job.lease_ms.replace(duration) != Some(duration) {
+            // The scheduler compares the end of a lease with its length, which has to be written as well.
+            job.moved = true;
+        }
         extended.push(job.id.clone());
     }
     if beat.visibility_ms.is_some() && !extended.is_empty() {

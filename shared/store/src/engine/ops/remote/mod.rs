@@ -2,12 +2,14 @@
 
 mod activate;
 mod heartbeat;
+mod lease;
 mod progress;
 mod report;
 mod saved_state;
 
 pub(in super::super) use activate::apply as activate;
 pub(in super::super) use heartbeat::apply as heartbeat;
+pub(in super::super) use lease::{is_stale, token as lease_token};
 pub(in super::super) use progress::tell as tell_progress;
 pub(in super::super) use report::apply as report;
 pub(super) use report::{Policies, failure, retry_policies};

@@ -1,26 +1,30 @@
 //! Progress: how far an active job is (OJS progress §3). Telling it renews the reservation.
 
-use super::saved_state;
+use super::{is_stale, saved_state};
 use crate::engine::rows::ProgressRow;
 use crate::engine::session::Session;
 use crate::engine::statement::execute;
 use crate::engine::unit::Unit;
-use crate::{DEFAULT_VISIBILITY_MS, NewProgress, StoreError, sql};
-use turnstone_domain::{JobId, JobState, Timestamp};
+use crate::{DEFAULT_VISIBILITY_MS, LeasedJob, NewProgress, RemoteOutcome, StoreError, sql};
+use turnstone_domain::{JobState, Timestamp};
 
-/// Records the progress; returns false when there is no such job. A job that is not active does not change.
+/// Records the progress. A job that is not active does not change.
 pub(in crate::engine) async fn tell(
     session: &mut Session,
     unit: &mut Unit,
-    id: &JobId,
-    tenant: Option<&str>,
+    about: &LeasedJob,
     progress: &NewProgress,
     at: Timestamp,
-) -> Result<bool, StoreError> {
-    let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(false) };
+) -> Result<RemoteOutcome<()>, StoreError> {
+    let Some(seq) = unit.read_job(session, &about.job, about.tenant.as_deref()).await? else {
+        return Ok(RemoteOutcome::NotFound);
+    };
+    if unit.job(seq).is_some_and(|job| is_stale(job, about.token.as_deref())) {
+        return Ok(RemoteOutcome::StaleLease);
+    }
     let job = unit.change_job(seq)?;
     if job.state != JobState::Active || job.engagement_seq.is_some() {
-        return Ok(true);
+        return Ok(RemoteOutcome::Done(()));
     }
     job.lease_expires_at = Some(at.plus_ms(job.lease_ms.unwrap_or(DEFAULT_VISIBILITY_MS)));
     let claimed_at = job.claimed_at.unwrap_or(at);
@@ -36,5 +40,5 @@ pub(in crate::engine) async fn tell(
         saved_state::put(session, unit, seq, state, at).await?;
     }
     unit.flush(session).await?;
-    Ok(true)
+    Ok(RemoteOutcome::Done(()))
 }

@@ -1,7 +1,7 @@
-//! Acknowledgements and failures: the ends of leases without a token, many in one transaction.
+//! Acknowledgements and failures: the ends of leases of workers over HTTP, many in one transaction.
 
 use super::super::{turns, unreadable};
-use super::is_of;
+use super::{is_of, is_stale};
 use crate::engine::held::HeldJobs;
 use crate::engine::jobs::{Kept, Reported};
 use crate::engine::rows::{JobRow, get, json};
@@ -26,7 +26,7 @@ pub(in crate::engine) async fn apply(
 ) -> Result<Vec<RemoteOutcome<Reported>>, StoreError> {
     let mut ids = BTreeSet::new();
     for report in reports {
-        let known = known.and_then(|held| held.take(&report.job, |job| is_expected(job, report)));
+        let known = known.and_then(|held| held.take(&report.job, |known| is_expected(&known.job, report)));
         match known {
             Some(known) => unit.take_known(known),
             None if unit.seq_of(&report.job).is_some() => {}
@@ -90,7 +90,8 @@ fn is_expected(job: &JobRow, report: &Report) -> bool {
     let is_holder = job.worker_id.is_none() || report.worker.is_none() || job.worker_id == report.worker;
     let is_tenant = report.tenant.is_none() || job.tenant == report.tenant;
     let is_agent = job.engagement_seq.is_some();
-    is_holder && is_tenant && !is_agent && !matches!(report.end, ReportedEnd::Failed { .. })
+    let is_stale = is_stale(job, report.token.as_deref());
+    is_holder && is_tenant && !is_stale && !is_agent && !matches!(report.end, ReportedEnd::Failed { .. })
 }
 
 /// The job of a report, if there is one; or the tenants of several ones that the same worker holds.
@@ -117,7 +118,8 @@ async fn find_chosen(
     seqs: &mut [NamedJob],
 ) -> Result<(), StoreError> {
     let is_held = |unit: &Unit, report: &Report, seq: i64| {
-        let holds = |job: &JobRow| report.worker.is_none() || job.worker_id == report.worker;
+        let is_its = |job: &JobRow| report.worker.is_none() || job.worker_id == report.worker;
+        let holds = |job: &JobRow| is_its(job) && !is_stale(job, report.token.as_deref());
         unit.job(seq).is_some_and(|job| job.state == JobState::Active && holds(job))
     };
     let is_open = |(report, seq): &(&&Report, &NamedJob)| {
@@ -186,6 +188,9 @@ fn apply_one(
         && holder != worker
     {
         return Ok(RemoteOutcome::NotYours { holder: holder.clone() });
+    }
+    if is_stale(job, report.token.as_deref()) {
+        return Ok(RemoteOutcome::StaleLease);
     }
     match &report.end {
         ReportedEnd::Done { result } => {

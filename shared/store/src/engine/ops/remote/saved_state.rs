@@ -1,26 +1,31 @@
 //! Saved states: what a worker keeps of its own progress for the next attempt (OJS durable execution §4).
 
+use super::is_stale;
 use crate::engine::rows::{SavedStateRow, get};
 use crate::engine::session::{Args, Session};
 use crate::engine::statement::read_by;
 use crate::engine::unit::Unit;
-use crate::{RemoteOutcome, StoreError, sql};
+use crate::{LeasedJob, RemoteOutcome, StoreError, sql};
+use turnstone_domain::Timestamp;
 use turnstone_domain::event::{EventBody, Saved};
 use turnstone_domain::job::SavedState;
-use turnstone_domain::{JobId, Timestamp};
 
 /// Saves a state over the last one, in every state of the job that is not terminal.
 pub(in crate::engine) async fn save(
     session: &mut Session,
     unit: &mut Unit,
-    id: &JobId,
-    tenant: Option<&str>,
+    about: &LeasedJob,
     state: &str,
     at: Timestamp,
 ) -> Result<RemoteOutcome<SavedState>, StoreError> {
-    let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(RemoteOutcome::NotFound) };
+    let Some(seq) = unit.read_job(session, &about.job, about.tenant.as_deref()).await? else {
+        return Ok(RemoteOutcome::NotFound);
+    };
     if let Some(job) = unit.job(seq).filter(|job| job.state.is_terminal()) {
         return Ok(RemoteOutcome::WrongState(job.state));
+    }
+    if unit.job(seq).is_some_and(|job| is_stale(job, about.token.as_deref())) {
+        return Ok(RemoteOutcome::StaleLease);
     }
     let saved = put(session, unit, seq, state, at).await?;
     unit.flush(session).await?;
@@ -43,15 +48,19 @@ pub(super) async fn put(
     Ok(SavedState { state: state.to_owned(), sequence, at })
 }
 
-/// Forgets the saved state, if there is one; false when there is no such job.
+/// Forgets the saved state, if there is one.
 pub(in crate::engine) async fn forget(
     session: &mut Session,
     unit: &mut Unit,
-    id: &JobId,
-    tenant: Option<&str>,
-) -> Result<bool, StoreError> {
-    let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(false) };
+    about: &LeasedJob,
+) -> Result<RemoteOutcome<()>, StoreError> {
+    let Some(seq) = unit.read_job(session, &about.job, about.tenant.as_deref()).await? else {
+        return Ok(RemoteOutcome::NotFound);
+    };
+    if unit.job(seq).is_some_and(|job| is_stale(job, about.token.as_deref())) {
+        return Ok(RemoteOutcome::StaleLease);
+    }
     let values = [seq.into()];
     session.execute("forget a state", &sql::DELETE_SAVED_STATE, Args::Values(&values)).await?;
-    Ok(true)
+    Ok(RemoteOutcome::Done(()))
 }

@@ -130,7 +130,7 @@ impl Board {
         let mut writes = Writes::default();
         writes.all_kept("write workflows", &sql::UPDATE_WORKFLOWS, &rows);
         writes.all("write steps", &sql::UPDATE_WORKFLOW_STEPS, self.states);
-        self.journal.flush(&mut writes)?;
+        self.journal.flush(session, &mut writes)?;
         writes.run(session).await?;
         for seq in self.over {
             let values = [seq.into()];
