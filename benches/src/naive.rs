@@ -34,8 +34,10 @@ impl Naive {
     }
 }
 
-/// Splits a write into one part for each phase; everything else but the events goes with the last one.
+/// Splits a write into one part for each phase; everything else but the events goes with the last one. The first part names the
+/// end of the record that the write follows: it is another one after each part.
 fn phase_by_phase(mut write: TurnWrite) -> Vec<TurnWrite> {
+    let follows = write.follows.take();
     let checkpoints = std::mem::take(&mut write.checkpoints);
     let mut events = std::mem::take(&mut write.events).into_iter();
     let mut parts: Vec<TurnWrite> = checkpoints
@@ -55,6 +57,9 @@ fn phase_by_phase(mut write: TurnWrite) -> Vec<TurnWrite> {
     let last = parts.pop().unwrap_or_default();
     let rest = last.events.into_iter().chain(events).collect();
     parts.push(TurnWrite { checkpoints: last.checkpoints, events: rest, ..write });
+    if let Some(first) = parts.first_mut() {
+        first.follows = follows;
+    }
     parts
 }
 
@@ -126,7 +131,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use turnstone_domain::budget::BudgetMove;
-    use turnstone_domain::{NewCheckpoint, NewEvent, Phase, RawJson, Spent};
+    use turnstone_domain::{NewCheckpoint, NewEvent, Phase, RawJson, RecordEnd, Spent};
 
     fn done(phase: Phase) -> NewCheckpoint {
         let body = RawJson::empty_object();
@@ -161,6 +166,7 @@ mod tests {
                 event(EventName::ModelFailed),
             ],
             budget: Some(BudgetMove::Reserve { tokens: 1 }),
+            follows: Some(RecordEnd::default()),
             ..TurnWrite::default()
         };
         let parts = phase_by_phase(write);
@@ -168,6 +174,8 @@ mod tests {
         assert_eq!(events, [1, 1, 3]);
         assert!(parts.iter().all(|part| part.checkpoints.len() == 1));
         assert!(parts[0].budget.is_none() && parts[2].budget.is_some());
+        let following: Vec<bool> = parts.iter().map(|part| part.follows.is_some()).collect();
+        assert_eq!(following, [true, false, false], "each part moves the end of the record");
         assert_eq!(phase_by_phase(TurnWrite::default()), [TurnWrite::default()]);
     }
 }

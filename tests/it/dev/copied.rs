@@ -6,12 +6,17 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use tempfile::TempDir;
+use turnstone_domain::Timestamp;
+use turnstone_domain::ids::SystemIds;
+use turnstone_store::{SqliteStore, StoreError};
 use turnstone_tests::scratch;
 use turnstone_tests::servers::need_sqlite_shell;
 use turnstone_tests::wait::until;
 
 const JOBS: usize = 3;
+const NOW: Timestamp = Timestamp(1_770_000_000_000);
 /// More bytes than a log has before it is copied into the file (4,000 pages of 4 KiB).
 const LONG_LOG: u64 = 16 * 1024 * 1024;
 
@@ -101,6 +106,20 @@ async fn a_database_that_was_copied_without_its_log_is_refused() {
     // The server has stopped, so its file is complete.
     let alone = copy(folder.path(), &["turnstone.db"]);
     assert_eq!(jobs_in(alone.path()).await, JOBS);
+}
+
+#[tokio::test]
+async fn a_closed_store_takes_no_write_and_its_file_is_complete() {
+    let folder = scratch::folder();
+    let (file, copy) = (folder.path().join("t.db"), folder.path().join("copy.db"));
+    let store = SqliteStore::open(&file, Arc::new(SystemIds)).await.unwrap();
+    assert!(store.queues.pause("night", true, NOW).await.unwrap());
+    store.close().await;
+    let refused = store.queues.pause("night", false, NOW).await;
+    assert!(matches!(refused, Err(StoreError::Closed)), "{refused:?}");
+    fs::copy(&file, &copy).unwrap();
+    let opened = SqliteStore::open(&copy, Arc::new(SystemIds)).await.unwrap();
+    assert!(opened.queues.queue("night").await.unwrap().is_some_and(|queue| queue.paused));
 }
 
 /// The log was copied into the file meanwhile, so the file has most of the jobs.

@@ -12,8 +12,8 @@ use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::serve::agents::{self, KnownTools, Registered};
 use crate::commands::serve::{
-    Equipment, Farewell, Listening, Renewal, Service, Signals, api, budgets, equipment, fleet_store,
-    scheduler, worker,
+    Equipment, Farewell, Listening, Renewal, Service, ServicePart, Signals, api, budgets, equipment,
+    fleet_store, scheduler, worker,
 };
 use crate::config::{ClientConfig, Config};
 use crate::failure::Exit;
@@ -166,6 +166,12 @@ async fn start(
     let times = (Arc::clone(&clock), Arc::clone(&ids));
     let scheduler = scheduler::part(&store, times, config, SchedulerOptions::alone())?;
     let specs = toolbox.specs();
+    let closing = store.clone();
+    let file = ServicePart::start("store", |stop| async move {
+        stop.cancelled().await;
+        closing.close().await;
+        Ok(())
+    });
     let deps = Deps::new(
         (Arc::clone(&store.ledger), store.doorbell.clone()),
         Arc::clone(&clock),
@@ -195,10 +201,11 @@ async fn start(
             backend: "sqlite",
         },
     );
-    // The worker is stopped first, so that its turns can give their jobs back; the api last, so that clients see it.
+    // The worker is stopped first, so that its turns can give their jobs back; the api after it, so that clients see it. Nothing
+    // writes when the store is closed.
     let worker = Worker::new(deps);
     let directed = worker.directed();
-    let service = Service::of(vec![worker::part(worker), scheduler, api]);
+    let service = Service::of(vec![worker::part(worker), scheduler, api, file]);
     Ok(Started { service, banner, url, directed })
 }
 

@@ -20,19 +20,35 @@ pub(super) struct Inbox {
     committing: AtomicUsize,
     /// Notified when one of them is done.
     committed: Notify,
+    /// Notified once when no more requests are taken.
+    closing: Notify,
 }
 
 impl Inbox {
     pub(super) fn new(requests: mpsc::Receiver<Asked>) -> Self {
-        Self { requests: Mutex::new(requests), committing: AtomicUsize::new(0), committed: Notify::new() }
+        let (committed, closing) = (Notify::new(), Notify::new());
+        Self { requests: Mutex::new(requests), committing: AtomicUsize::new(0), committed, closing }
     }
 
-    /// Waits for requests and takes them; there are none when every sender is gone. While another writer commits, a few wait
+    /// Refuses further requests. Those that wait are still taken.
+    pub(super) fn close(&self) {
+        self.closing.notify_one();
+    }
+
+    /// Waits for requests and takes them; there are none when the inbox is closed, or every sender is gone. While another writer commits, a few wait
     /// for its end and for those that arrive meanwhile.
     pub(super) async fn take(&self) -> Vec<Asked> {
         let mut requests = self.requests.lock().await;
         let mut batch = Vec::new();
-        requests.recv_many(&mut batch, BATCH).await;
+        let closed = tokio::select! {
+            biased;
+            _ = requests.recv_many(&mut batch, BATCH) => false,
+            () = self.closing.notified() => true,
+        };
+        if closed {
+            requests.close();
+            requests.recv_many(&mut batch, BATCH).await;
+        }
         let weight = |batch: &[Asked]| batch.iter().map(|asked| asked.work.weight()).sum::<usize>();
         if weight(&batch) < WORTH && self.committing.load(Ordering::Acquire) > 0 {
             let late = tokio::time::sleep(OVERDUE);

@@ -93,7 +93,7 @@ use std::sync::{Arc, Mutex};
 use std::{io, thread};
 use tenants::Tenants;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use transfers::Transfers;
 use turnstone_domain::{ClockSteps, Ids};
 use views::Views;
@@ -108,6 +108,9 @@ const INBOX: usize = 4096;
 pub(crate) struct Engine {
     readers: Reader,
     writer: mpsc::Sender<Asked>,
+    inbox: Arc<Inbox>,
+    /// Closed when every writer has ended.
+    writing: watch::Receiver<()>,
     held: Arc<HeldJobs>,
     refusals: Arc<Refusals>,
     /// Claims in one statement, where the database can.
@@ -141,6 +144,7 @@ pub(crate) fn start(
     let doorbell = Doorbell::default();
     let (writer, inbox) = mpsc::channel(INBOX);
     let inbox = Arc::new(Inbox::new(inbox));
+    let (alive, writing) = watch::channel(());
     let held: Arc<HeldJobs> = Arc::default();
     let limited: Arc<LimitedQueues> = Arc::default();
     let refusals: Arc<Refusals> = Arc::default();
@@ -151,7 +155,11 @@ pub(crate) fn start(
         let shared =
             Shared { doorbell: doorbell.clone(), held: Arc::clone(&held), refusals: Arc::clone(&refusals) };
         let writer = Writer::new(session, Arc::clone(ids), Arc::clone(&limited), shared);
-        let work = writer.run(Arc::clone(&inbox));
+        let (inbox, alive) = (Arc::clone(&inbox), alive.clone());
+        let work = async move {
+            writer.run(inbox).await;
+            drop(alive);
+        };
         if embedded { on_a_thread(work)? } else { drop(tokio::spawn(work)) }
     }
     let claimer = claims.map(|session| {
@@ -160,7 +168,8 @@ pub(crate) fn start(
     });
     let steps = Mutex::default();
     let ids = Arc::clone(ids);
-    let engine = Arc::new(Engine { readers, writer, held, refusals, claimer, steps, numbering, ids });
+    let engine =
+        Arc::new(Engine { readers, writer, inbox, writing, held, refusals, claimer, steps, numbering, ids });
     let handle = || Arc::clone(&engine);
     Ok(Store {
         intake: Intake(handle()),
@@ -195,6 +204,17 @@ pub(crate) fn start(
         limits,
         doorbell,
     })
+}
+
+impl Store {
+    /// Takes no more writes, commits those that wait, and ends the writers. The file of an embedded database is then complete
+    /// without its log.
+    pub async fn close(&self) {
+        let engine = &self.views.0;
+        engine.inbox.close();
+        // Nothing is ever sent: the writers only drop their ends.
+        let _ = engine.writing.clone().changed().await;
+    }
 }
 
 /// Runs the writer of a database whose calls block on a thread of its own, with the timers of the current runtime.

@@ -11,7 +11,7 @@ use crate::{ClaimRequest, Doorbell, JobKind, Ledger as _, sqlite};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::join;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use turnstone_domain::engagement::{NewEngagement, User};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::job::Envelope;
@@ -36,6 +36,7 @@ impl ByHand {
         let session = Session::new(sqlite::migrated(&path), None, Arc::new(SystemIds));
         let readers = Reader::new(Readers::Sqlite(sqlite::Readers::new(path)), None);
         let (sender, inbox) = mpsc::channel(8);
+        let inbox = Arc::new(Inbox::new(inbox));
         let (held, refusals) = (Arc::default(), Arc::default());
         let shared = Shared {
             doorbell: Doorbell::default(),
@@ -46,6 +47,8 @@ impl ByHand {
         let engine = Arc::new(Engine {
             readers,
             writer: sender,
+            inbox: Arc::clone(&inbox),
+            writing: watch::channel(()).1,
             held,
             refusals,
             claimer: None,
@@ -53,7 +56,7 @@ impl ByHand {
             numbering: None,
             ids: Arc::new(SystemIds),
         });
-        Self { engine, inbox: Arc::new(Inbox::new(inbox)), writer, _folder: folder }
+        Self { engine, inbox, writer, _folder: folder }
     }
 
     /// Commits what `asked` asks for. Returns its answer, and whether the commit waited for the disk.
