@@ -1,7 +1,7 @@
 //! A whole fleet under faults, under pressure and as it grows: real processes of the real program on a PostgreSQL of its
 //! own.
 //!
-//! `cargo bench -p turnstone-benches --bench fleet -- faults|pressure|readers|scale-out|takeover|long|flow|outage|waiting [-o json]` measures one thing,
+//! `cargo bench -p turnstone-benches --bench fleet -- faults|pressure|feed|readers|scale-out|takeover|long|flow|outage|waiting [-o json]` measures one thing,
 //! or all of them without a name. Without `--bench`, as `cargo test --benches` runs it, everything is tried once and
 //! shortly, to see that it works. Nothing here can fail because of a figure.
 
@@ -18,7 +18,7 @@ use figures::Figure;
 use report::{Report, Section};
 use std::path::Path;
 use std::time::Duration;
-use subjects::{faults, flow, long, outage, pressure, readers, scale_out, takeover, waiting};
+use subjects::{faults, feed, flow, long, outage, pressure, readers, scale_out, takeover, waiting};
 use turnstone_benches::disk;
 use turnstone_benches::machine::Machine;
 
@@ -45,12 +45,16 @@ impl Pace {
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
 /// Name on the command line, and what is measured.
-const SUBJECTS: [(&str, &str); 9] = [
+const SUBJECTS: [(&str, &str); 10] = [
     (
         "faults",
         "time until jobs are completed at 95 % of the clean rate again, from the moment when the fault is over",
     ),
     ("pressure", "jobs completed a second while others press on the database, and afterwards"),
+    (
+        "feed",
+        "how long after its commit an event reaches a reader of all events, with a scheduler and without one",
+    ),
     ("readers", "10,000 clients that follow runs at one api process, and how late events come to them"),
     (
         "scale-out",
@@ -99,6 +103,7 @@ async fn measure(subject: &str, pace: Pace) -> Vec<Figure> {
     match subject {
         "faults" => Box::pin(faults::measure(pace)).await,
         "pressure" => Box::pin(pressure::measure(pace)).await,
+        "feed" => Box::pin(feed::measure(pace)).await,
         "readers" => Box::pin(readers::measure(pace)).await,
         "scale-out" => Box::pin(scale_out::measure(pace)).await,
         "takeover" => Box::pin(takeover::measure(pace)).await,

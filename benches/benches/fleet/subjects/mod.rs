@@ -1,6 +1,7 @@
 //! The measured subjects, one file each.
 
 pub mod faults;
+pub mod feed;
 pub mod flow;
 pub mod long;
 pub mod outage;

@@ -10,7 +10,7 @@ mod wording;
 
 use crate::client::Client;
 use crate::commands::Session;
-use crate::commands::serve::agents::{self, KnownTools, Registered};
+use crate::commands::serve::agents::{self, Document, KnownTools, Registered};
 use crate::commands::serve::{
     Equipment, Farewell, Listening, Renewal, Service, ServicePart, Signals, api, budgets, equipment,
     fleet_store, scheduler, worker,
@@ -138,16 +138,10 @@ async fn start(
         budgets::apply(config, &store, clock.now()).await?;
     }
     let known = KnownTools::of(&toolbox, &config.remote.host_names(), config.reviews.names());
-    let mut agents = Registered::default();
-    for (documents, keep) in [(demo::agents(tools.is_some()), true), (documents, false)]
-        .into_iter()
-        .filter(|(d, _)| writable && !d.is_empty())
-    {
-        let more = agents::register(&store, documents, known.clone(), keep, clock.now()).await?;
-        agents.names.extend(more.names);
-        agents.problems.extend(more.problems);
+    if writable {
+        let documents = [(demo::agents(tools.is_some()), true), (documents, false)];
+        register(&store, documents, &known, clock.now()).await?;
     }
-    agents.print_problems();
     let worker_id = worker_id(ids.as_ref());
     let banner = Banner {
         url: url.clone(),
@@ -166,12 +160,7 @@ async fn start(
     let times = (Arc::clone(&clock), Arc::clone(&ids));
     let scheduler = scheduler::part(&store, times, config, SchedulerOptions::alone())?;
     let specs = toolbox.specs();
-    let closing = store.clone();
-    let file = ServicePart::start("store", |stop| async move {
-        stop.cancelled().await;
-        closing.close().await;
-        Ok(())
-    });
+    let file = closed_at_the_end(&store);
     let deps = Deps::new(
         (Arc::clone(&store.ledger), store.doorbell.clone()),
         Arc::clone(&clock),
@@ -201,12 +190,38 @@ async fn start(
             backend: "sqlite",
         },
     );
-    // The worker is stopped first, so that its turns can give their jobs back; the api after it, so that clients see it. Nothing
-    // writes when the store is closed.
+    // The worker is stopped first, so that its turns can give their jobs back; the api last, so that clients see it.
     let worker = Worker::new(deps);
     let directed = worker.directed();
     let service = Service::of(vec![worker::part(worker), scheduler, api, file]);
     Ok(Started { service, banner, url, directed })
+}
+
+/// Registers documents of agents, and prints what is wrong with them. Each list says whether registered agents of its names are kept.
+async fn register(
+    store: &Store,
+    lists: [(Vec<Document>, bool); 2],
+    known: &KnownTools,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let mut agents = Registered::default();
+    for (documents, keep) in lists.into_iter().filter(|(documents, _)| !documents.is_empty()) {
+        let more = agents::register(store, documents, known.clone(), keep, now).await?;
+        agents.names.extend(more.names);
+        agents.problems.extend(more.problems);
+    }
+    agents.print_problems();
+    Ok(())
+}
+
+/// Returns the part that closes the store: the last one, because the others write while they stop.
+fn closed_at_the_end(store: &Store) -> ServicePart {
+    let store = store.clone();
+    ServicePart::start("store", |stop| async move {
+        stop.cancelled().await;
+        store.close().await;
+        Ok(())
+    })
 }
 
 /// Ends the leases of the process before this one, and returns true when the store can be written to. No other process can

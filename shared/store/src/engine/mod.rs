@@ -61,6 +61,7 @@ mod writer;
 use crate::limits::RateLimits;
 use crate::{Doorbell, Store, StoreError};
 use artifacts::Artifacts;
+use async_recursion::async_recursion as boxed;
 use audit::Audit;
 use batches::Batches;
 use budgets::Budgets;
@@ -209,6 +210,7 @@ pub(crate) fn start(
 impl Store {
     /// Takes no more writes, commits those that wait, and ends the writers. The file of an embedded database is then complete
     /// without its log.
+    #[boxed]
     pub async fn close(&self) {
         let engine = &self.views.0;
         engine.inbox.close();
