@@ -12,6 +12,7 @@ const RATE: u32 = 100;
 
 /// Measures it.
 pub async fn measure(pace: Pace) -> Vec<Figure> {
+    turnstone_tests::http::install_crypto();
     let led = delays(pace, true).await;
     let alone = delays(pace, false).await;
     let of = |delays: &[f64], share: f64| {

@@ -31,6 +31,7 @@ struct Round {
     begun: Instant,
     /// The time before which the next one does not begin.
     rests_until: Instant,
+    failed: bool,
 }
 
 impl Engine {
@@ -41,7 +42,9 @@ impl Engine {
         let mut last = numbering.0.lock().await;
         if let Some(round) = &*last {
             if round.begun > requested {
-                return Ok(());
+                let message = "another request of this process tried it and failed".to_owned();
+                let failed = StoreError::Unavailable { action: "number new commits", message };
+                return if round.failed { Err(failed) } else { Ok(()) };
             }
             tokio::time::sleep_until(round.rests_until).await;
         }
@@ -49,7 +52,8 @@ impl Engine {
             let begun = Instant::now();
             let picked = self.number_some().await;
             let took = begun.elapsed();
-            *last = Some(Round { begun, rests_until: begun + took + PAUSE.max(took * REST) });
+            let rests_until = begun + took + PAUSE.max(took * REST);
+            *last = Some(Round { begun, rests_until, failed: picked.is_err() });
             if picked? < i64::from(MOST) {
                 return Ok(());
             }

@@ -145,9 +145,13 @@ impl Address {
         settings.map(|(name, value)| format!("SET LOCAL {name} = '{value}'; ")).collect()
     }
 
-    /// The begin of a transaction that reads, behind a pooler.
+    /// The begin of a transaction of one statement, behind a pooler. The statement may number commits, and a process that is
+    /// stopped then must not keep their lock.
     pub(super) fn begin_reading(&self) -> String {
-        format!("BEGIN; SET LOCAL statement_timeout = '{}'", self.timeout)
+        let timeout = &self.timeout;
+        format!(
+            "BEGIN; SET LOCAL statement_timeout = '{timeout}'; SET LOCAL idle_in_transaction_session_timeout = '{timeout}'"
+        )
     }
 
     /// Connects once, for migrations, whose statements take as long as they need.
