@@ -1,4 +1,4 @@
-//! Which commits wait for the disk.
+//! Which commits wait for the disk, and what they ring.
 
 use super::{Shared, Writer};
 use crate::engine::Engine;
@@ -7,7 +7,7 @@ use crate::engine::intake::Intake;
 use crate::engine::rows::get;
 use crate::engine::session::{Args, Reader, Readers, Session};
 use crate::sql::Text;
-use crate::{ClaimRequest, Doorbell, JobKind, Ledger as _, sqlite};
+use crate::{ClaimRequest, Doorbell, JobKind, Ledger as _, Ring, sqlite};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::join;
@@ -148,4 +148,15 @@ async fn a_claim_that_shares_its_commit_or_writes_an_event_waits_for_the_disk() 
     };
     let ((agent, _), waited) = by_hand.commit(both).await;
     assert!(agent.unwrap().len() == 1 && waited);
+}
+
+#[tokio::test]
+async fn a_push_rings_for_the_readers_of_all_events() {
+    let mut by_hand = ByHand::new();
+    let mut bell = by_hand.writer.shared.doorbell.listen();
+    by_hand.push(JobKind::Plain, NOW).await;
+    assert!(
+        matches!(bell.try_recv(), Ok(Ring::Events(_))),
+        "a reader would find it when it polls, two seconds later"
+    );
 }

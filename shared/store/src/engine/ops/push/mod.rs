@@ -223,7 +223,7 @@ fn carry_out(
             Verdict::Take(run_at) => take(unit, rows, taken, entry, run_at)?,
         });
     }
-    // One is enough for readers of all events. Nobody follows a job that did not exist.
+    // One is enough for readers of all events. No reader follows a job that did not exist.
     let newest = pushed.iter().rfind(|pushed| !pushed.deduplicated);
     unit.rings.extend(newest.map(|pushed| Ring::Events(pushed.id.0.clone())));
     Ok(pushed)
