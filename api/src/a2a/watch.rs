@@ -153,7 +153,7 @@ impl TaskStream {
             StreamFrame::Event(event) if event.name == EventName::ArtifactGenerated => {
                 self.look_at_files().await
             }
-            // What the client has received may not be so any more.
+            // The state that the client has received may be outdated.
             StreamFrame::Reset(_) => self.look().await,
             StreamFrame::Event(event) if moves(event.name) => self.look().await,
             StreamFrame::Event(_) => Ok(()),

@@ -176,7 +176,7 @@ impl Client {
             }
             progress.arrived += 1;
             if event.event == "reset" {
-                // The database does not have what was shown, such as after a fail-over.
+                // The database does not have what was shown, such as after a failover.
                 self.output.remark("the server lost some of these events; the stream begins anew");
                 progress.at_end = false;
                 continue;

@@ -140,7 +140,7 @@ impl OjsError {
     #[must_use]
     pub fn cursor_lost(cursor: &str) -> Self {
         let message = format!("The events up to cursor {cursor} are not in this database.");
-        let hint = "They were deleted, or the database lost them in a fail-over or is an older copy. Continue from \
+        let hint = "They were deleted, or the database lost them in a failover or is an older copy. Continue from \
                     details.begin; skip events whose ids you know.";
         Self::new(409, CURSOR_LOST, message, hint).with("cursor", cursor)
     }

@@ -88,7 +88,7 @@ pub enum StoreError {
     #[error("the list cannot continue after job {0}, which is not stored")]
     UnknownPlace(JobId),
     /// A cursor names a commit that this database does not have: its events were deleted, or the database lost them in a
-    /// fail-over or is an older copy.
+    /// failover or is an older copy.
     #[error("the events up to cursor {cursor} are not in this database")]
     CursorLost {
         /// The cursor.

@@ -16,6 +16,7 @@ on_every_store![
     a_step_back_prolongs_no_lease,
     a_step_forward_ends_no_attempt,
     a_step_back_prolongs_no_attempt,
+    an_attempt_ends_in_time_although_the_clock_says_that_it_is_not_due,
     a_step_back_prolongs_no_pause_before_a_retry,
     a_term_of_a_dead_leader_ends_after_a_step_back,
     a_worker_name_is_free_after_a_step_back,
@@ -105,6 +106,17 @@ async fn a_step_back_prolongs_no_attempt(at: &Opened) {
     step(at, -STEP_MS);
     assert_eq!(at.perform(Duty::TimeOutJobs, stepped(-STEP_MS, 59_999)).await, 0);
     assert_eq!(at.perform(Duty::TimeOutJobs, stepped(-STEP_MS, 60_000)).await, 1);
+    assert_eq!(at.state(&id).await, JobState::Retryable);
+}
+
+/// The scheduler looks for timeouts when something is due, and by the clock nothing is.
+async fn an_attempt_ends_in_time_although_the_clock_says_that_it_is_not_due(at: &Opened) {
+    let id = at.push(limited()).await;
+    at.claim(JobKind::Agent, 1).await;
+    step(at, -STEP_MS);
+    at.perform(Duty::BoundWaits, stepped(-STEP_MS, 59_999)).await;
+    assert_eq!(at.state(&id).await, JobState::Active);
+    at.perform(Duty::BoundWaits, stepped(-STEP_MS, 60_000)).await;
     assert_eq!(at.state(&id).await, JobState::Retryable);
 }
 

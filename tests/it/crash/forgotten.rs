@@ -91,9 +91,9 @@ async fn a_call_of_an_mcp_tool_repeated_after_lost_commits_has_the_same_key() {
         run_twice(&mut fleet, (&id, JobState::Completed), |deps| with_servers(deps, &servers)).await;
         // The tool returns the metadata of its call.
         let requests = fleet.models.calls();
-        let told = |at: usize| model_server::tool_outcome(&requests[at].request).to_owned();
-        assert!(told(1).contains("idempotencyKey"), "{}", told(1));
-        assert_eq!(told(1), told(3));
+        let outcome = |at: usize| model_server::tool_outcome(&requests[at].request).to_owned();
+        assert!(outcome(1).contains("idempotencyKey"), "{}", outcome(1));
+        assert_eq!(outcome(1), outcome(3));
         fleet.end().await;
     })
     .await;

@@ -1,4 +1,4 @@
-//! The doctor names what a fail-over of the database may lose.
+//! The doctor names what a failover of the database may lose.
 
 use super::Site;
 use serde_json::Value;
@@ -29,7 +29,7 @@ async fn the_doctor_names_a_primary_without_a_synchronous_standby() {
     remarks(&site, "no synchronous standby: no standby is connected", "since the last backup").await;
 
     let standby = server.standby("second", server.addr()).await;
-    remarks(&site, "no synchronous standby: 1 standby is connected", "a fail-over loses the commits").await;
+    remarks(&site, "no synchronous standby: 1 standby is connected", "a failover loses the commits").await;
 
     server.configure("synchronous_standby_names", "second").await;
     remarks(&site, "this role cannot see if such a standby is connected", "pg_monitor").await;
@@ -40,7 +40,7 @@ async fn the_doctor_names_a_primary_without_a_synchronous_standby() {
 
     let local = format!("ALTER DATABASE {} SET synchronous_commit", site.database.name);
     server.psql(&site.database, &format!("{local} = local")).await;
-    remarks(&site, "synchronous_commit is local", "a fail-over loses the commits").await;
+    remarks(&site, "synchronous_commit is local", "a failover loses the commits").await;
     server.psql(&site.database, &format!("{local} TO DEFAULT")).await;
 
     // Commits would wait for ever: the doctor looks, and commits nothing.

@@ -29,7 +29,7 @@ holds exactly is exact only in the job itself.
 
 ### Lost events
 
-A fail-over may lose commits, and a restored database is older than its readers. Retention deletes events. A cursor names
+A failover may lose commits, and a restored database is older than its readers. Retention deletes events. A cursor names
 the commit of its event, so the server finds out that the events up to it are not there:
 
 - A page gets 409 `cursor_lost`. `details.begin` is a cursor before the oldest event, `details.newest` that of the newest.

@@ -107,7 +107,7 @@ impl TcpProxy {
         self.serve().await;
     }
 
-    /// Drops every connection, and forwards new ones to another target, as a virtual address does at a fail-over.
+    /// Drops every connection, and forwards new ones to another target, as a virtual address does at a failover.
     pub async fn switch_to(&self, target: SocketAddr) {
         self.cut().await;
         *self.target.lock().unwrap_or_else(PoisonError::into_inner) = target;

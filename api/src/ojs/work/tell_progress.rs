@@ -42,7 +42,7 @@ pub(crate) async fn tell_progress(
     };
     let token = token.or(body.ext_lease_token)?;
     let job = LeasedJob { job: job_id.clone(), tenant: tenant.into_name(), token };
-    let told = app.api.store.remote.tell_progress(job, reported, at).await?;
-    let progress = outcome::done(told, &job_id, "cannot report its progress")?;
+    let reply = app.api.store.remote.tell_progress(job, reported, at).await?;
+    let progress = outcome::done(reply, &job_id, "cannot report its progress")?;
     Ok(reply::ok(&show_progress::shown(&job_id, progress)?))
 }

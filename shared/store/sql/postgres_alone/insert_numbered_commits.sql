@@ -1,6 +1,6 @@
 -- Gives the next $2 new commits their numbers, in the order in which they were added. Two such statements run one after the
 -- other, because they change the row of feed_order; the later one skips what the earlier one has taken. So a reader that sees a
--- number sees all lower ones. The numbers are $1 apart from those before: a number that a fail-over lost is not given again.
+-- number sees all lower ones. The numbers are $1 apart from those before: a number that a failover lost is not given again.
 WITH picked AS MATERIALIZED (
     SELECT n.seq FROM new_commits AS n ORDER BY n.seq LIMIT $2
 ),

@@ -15,7 +15,7 @@ impl Views {
     ///
     /// # Errors
     /// [`StoreError::CursorLost`] when another commit wrote the event at this position, or when there are fewer events: a
-    /// fail-over or an older copy replaced what the reader has read.
+    /// failover or an older copy replaced what the reader has read.
     #[boxed]
     pub async fn feed_events_after(
         &self,
@@ -68,7 +68,7 @@ impl Views {
     }
 
     /// Returns the numbers of events of these streams, by the names in their hints ([`crate::Ring::Events`]): engagements, and jobs
-    /// that have none. What there is not is left out.
+    /// that have none. Unknown names are left out.
     #[boxed]
     pub async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
         let (action, text) = ("read how far streams are", &sql::SELECT_NEWEST_EVENTS);

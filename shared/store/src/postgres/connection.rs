@@ -82,7 +82,7 @@ impl Known {
 /// A connection, with the times by which it is trusted.
 pub(super) struct Live {
     pub(super) conn: PgConnection,
-    born: Instant,
+    pub(super) born: Instant,
     heard: Instant,
 }
 
@@ -212,11 +212,13 @@ impl Address {
         })
     }
 
-    /// Returns the verdict about an error of a session, and remembers what it says about the other sessions of this process.
-    pub(super) fn judge(&self, error: &sqlx::Error) -> SessionVerdict {
+    /// Returns the verdict about an error of a session that began at `born`, and remembers what it says about the other sessions
+    /// of this process. The end of a session that is known as outdated says nothing about those that replaced it.
+    pub(super) fn judge(&self, error: &sqlx::Error, born: Instant) -> SessionVerdict {
         let verdict = SessionVerdict::of(error);
         let mut doubts = self.known.doubts();
         match verdict {
+            SessionVerdict::ReplaceAll if doubts.outdated.is_some_and(|outdated| born <= outdated) => {}
             SessionVerdict::ReplaceAll => doubts.outdated = Some(Instant::now()),
             SessionVerdict::Replace => doubts.broken = Some(Instant::now()),
             SessionVerdict::Retry | SessionVerdict::Refuse | SessionVerdict::Discard => {}

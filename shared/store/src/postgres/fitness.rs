@@ -182,7 +182,7 @@ async fn room(conn: &mut PgConnection) -> Finding {
     }
 }
 
-/// Returns a finding for a transaction that is open for long. What this user may not see gets none.
+/// Returns a finding for a transaction that is open for long. Without the right to see other transactions there is none.
 async fn open_transaction(conn: &mut PgConnection) -> Option<Finding> {
     let row = sqlx::raw_sql(sql::SELECT_OLDEST_TRANSACTION.postgres).fetch_optional(conn).await.ok()??;
     let open = OpenTransaction {

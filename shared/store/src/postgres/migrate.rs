@@ -101,14 +101,14 @@ impl Migrating {
     /// index that the other one makes would wait for it.
     async fn be_alone(&mut self) -> Result<(), StoreError> {
         let failed = failed("lock the migrations");
-        let mut told = false;
+        let mut logged = false;
         loop {
             let text = AssertSqlSafe(format!("SELECT pg_try_advisory_lock({ALONE}) AS is_alone"));
             let row = sqlx::raw_sql(text).fetch_one(&mut self.conn).await.map_err(&failed)?;
             if row.try_get("is_alone").map_err(&failed)? {
                 return Ok(());
             }
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut logged, true) {
                 tracing::warn!("another process migrates the database; this one waits until it has ended");
             }
             tokio::time::sleep(LOOK).await;

@@ -196,7 +196,7 @@ impl Readers {
         answer: Result<T, sqlx::Error>,
     ) -> Result<T, (sqlx::Error, SessionVerdict)> {
         let answer = answer.map_err(|error| {
-            let verdict = self.address.judge(&error);
+            let verdict = self.address.judge(&error, lent.live.born);
             (error, verdict)
         });
         if answer.as_ref().err().is_none_or(|(_, verdict)| verdict.keeps_session()) {

@@ -1,4 +1,4 @@
-//! Checks what a fail-over of the server may lose: whether commits wait for a standby.
+//! Checks what a failover of the server may lose: whether commits wait for a standby.
 
 use super::connection::failed;
 use super::fitness::Finding;
@@ -97,9 +97,9 @@ impl Replication {
     }
 }
 
-/// The loss of a fail-over to a standby for which no commit waits.
+/// The loss of a failover to a standby for which no commit waits.
 const LOST: &str =
-    "a fail-over loses the commits that the standby did not receive: jobs that were accepted, and turns";
+    "a failover loses the commits that the standby did not receive: jobs that were accepted, and turns";
 
 #[cfg(test)]
 mod tests {

@@ -20,6 +20,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Postgres, Row as _};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use turnstone_domain::{Ids, Timestamp};
 
 /// How long a connection that writes is taken for alive after it was used.
@@ -154,7 +155,8 @@ impl Writing {
             }
             Err(error) => {
                 self.patience.failed(error);
-                if !self.address.judge(error).keeps_session() {
+                let born = self.conn.as_ref().map_or_else(Instant::now, |live| live.born);
+                if !self.address.judge(error, born).keeps_session() {
                     self.conn = None;
                 }
             }

@@ -68,7 +68,7 @@ impl SqliteConnection {
 
     /// Copies the log into the file, and marks the file until the next checkpoint.
     pub(super) fn mark(&mut self) {
-        // What was committed stays committed, and the next commit tries again.
+        // The commits are durable without it, and the next commit tries again.
         if let Err(error) = self.try_mark() {
             tracing::debug!(%error, "the database file could not be marked as one with a log");
         }

@@ -1,4 +1,4 @@
-//! A primary and a standby, and an address that moves from one to the other at a fail-over.
+//! A primary and a standby, and an address that moves from one to the other at a failover.
 
 use crate::faults::site::{Api, Site};
 use crate::program::Program;
@@ -9,7 +9,7 @@ use turnstone_tests::{Reply, ToolServer, wait};
 
 /// The standby's name.
 const STANDBY: &str = "second";
-/// The lease of agent jobs. It outlasts a fail-over, so that workers continue with the leases that they hold.
+/// The lease of agent jobs. It outlasts a failover, so that workers continue with the leases that they hold.
 const LEASE: &str = "6s";
 /// Turns at once of each worker.
 const SLOTS: &str = "6";
@@ -117,7 +117,7 @@ impl Fleet {
     /// Stops every process; each must be the one that was started, and end with 0.
     pub(super) async fn stop(self) {
         for mut program in self.workers.into_iter().chain([self.scheduler, self.api.program]) {
-            assert!(program.runs(), "a process ended in the fail-over:\n{}", program.warned());
+            assert!(program.runs(), "a process ended in the failover:\n{}", program.warned());
             program.stop().await;
         }
     }

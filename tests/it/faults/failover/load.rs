@@ -1,4 +1,4 @@
-//! The load of a fail-over: agents that call tools, delegate and wait for reviews, and jobs of workers over HTTP.
+//! The load of a failover: agents that call tools, delegate and wait for reviews, and jobs of workers over HTTP.
 
 use crate::faults::load::{client, until_accepted};
 use reqwest::Method;
@@ -18,7 +18,7 @@ use turnstone_tests::{ModelServer, Reply, ToolServer, documents, wait};
 const LATENCY: Duration = Duration::from_millis(60);
 /// The turns with a tool call of an agent that only searches.
 const SEARCHES: usize = 5;
-/// The same of the engagement whose stream is read: it runs before, in and after the fail-over.
+/// The same of the engagement whose stream is read: it runs before, in and after the failover.
 const STEPS: usize = 36;
 /// The pause of a client between two jobs. The workers need longer for its jobs, so that some always wait.
 const PACE: Duration = Duration::from_millis(150);

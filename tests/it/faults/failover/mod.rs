@@ -1,4 +1,4 @@
-//! Fail-over to a second PostgreSQL under load. Agents call tools, delegate and wait for reviews, and workers over HTTP run
+//! Failover to a second PostgreSQL under load. Agents call tools, delegate and wait for reviews, and workers over HTTP run
 //! jobs. Readers follow the feed and an engagement's stream.
 //!
 //! The standby of an asynchronous replication is cut off before, and misses a second of commits. The processes of the
@@ -163,7 +163,7 @@ impl<'a> Broken<'a> {
 /// Commits wait for the standby: it has everything that a client, a worker or a reader knows. A worker whose commit was under
 /// way looks its outcome up and asks neither model nor tool again: each turn is asked once, and each tool call is made once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long: ten fail-overs under load"]
+#[ignore = "long: ten failovers under load"]
 async fn a_fail_over_to_a_synchronous_standby_loses_and_repeats_nothing() {
     let outcomes = outcomes(|run| Replication::Synchronous(["on", "remote_apply"][run / 2 % 2])).await;
     let mut broken = Broken::of(&outcomes);
@@ -181,9 +181,9 @@ async fn a_fail_over_to_a_synchronous_standby_loses_and_repeats_nothing() {
 /// The standby misses a second of commits. Accepted jobs of that second are lost, and calls of that second are repeated. No
 /// record of the new primary has a hole, no reader misses an event silently, and a repeated call keeps its key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long: ten fail-overs under load"]
+#[ignore = "long: ten failovers under load"]
 async fn a_fail_over_to_an_asynchronous_standby_leaves_no_hole_and_no_silent_gap() {
     let outcomes = outcomes(|_| Replication::Asynchronous).await;
-    assert!(outcomes.iter().any(|run| run.lost > 0), "no fail-over lost a job: the standby missed nothing");
+    assert!(outcomes.iter().any(|run| run.lost > 0), "no failover lost a job: the standby missed nothing");
     Broken::of(&outcomes).end();
 }

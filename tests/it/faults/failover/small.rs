@@ -1,4 +1,4 @@
-//! Fail-overs of a fleet in one process, at chosen moments.
+//! Failovers of a fleet in one process, at chosen moments.
 
 use super::load::{self, repeated};
 use super::readers::Reader;
@@ -34,7 +34,7 @@ impl Site {
         Self { fleet, primary, standby, stream, address }
     }
 
-    /// Adds a worker whose lease outlasts the fail-over.
+    /// Adds a worker whose lease outlasts the failover.
     fn work(&mut self) {
         self.fleet.add_worker_with(8, |mut deps| {
             deps.options.lease = Duration::from_secs(4);

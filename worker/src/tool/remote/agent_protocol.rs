@@ -172,7 +172,7 @@ impl AgentProtocol {
                 }
             };
             if event.event == "reset" {
-                // The peer lost events in a fail-over: its stream begins anew.
+                // The peer lost events in a failover: its stream begins anew.
                 (heard.last, heard.tokens) = (None, 0);
                 heard.artifacts.clear();
                 continue;

@@ -223,6 +223,10 @@ async fn bound_waits(
         bounded += session.execute("bound retries", &sql::UPDATE_BOUNDED_RETRIES, args()).await?;
         breakers::close_open(session, unit, now).await?;
     }
+    // The clock shows the ends of these attempts later by the step, so none of them is due before.
+    if moment.step_back().1 > 0 {
+        time_out::apply(session, unit, moment, limit).await?;
+    }
     if bounded > 0 {
         unit.rings.push(Ring::Due);
     }
