@@ -89,7 +89,7 @@ pub(crate) struct SharedStream<E> {
     pub(crate) bell: Arc<Bell>,
     tail: tokio::sync::Mutex<Option<Tail<E>>>,
     /// How often the past was replaced.
-    lives: AtomicU64,
+    resets: AtomicU64,
 }
 
 struct Tail<E> {
@@ -110,25 +110,25 @@ struct Tail<E> {
 
 impl<E: Placed> SharedStream<E> {
     pub(crate) fn new() -> Self {
-        Self { bell: Bell::new(), tail: tokio::sync::Mutex::new(None), lives: AtomicU64::new(0) }
+        Self { bell: Bell::new(), tail: tokio::sync::Mutex::new(None), resets: AtomicU64::new(0) }
     }
 
     /// Returns how often the past of the stream was replaced. A reader gives the number of its last own read to [`Self::look`].
-    pub(crate) fn life(&self) -> u64 {
-        self.lives.load(Ordering::Relaxed)
+    pub(crate) fn resets(&self) -> u64 {
+        self.resets.load(Ordering::Relaxed)
     }
 
     /// Returns the items after `after`, as of notification number `rings` or later. `others` is true if there are other
     /// followers: otherwise nothing is kept. `read` gets the place to read from, and the item at that place if one is known.
     pub(crate) async fn look<R: Future<Output = Result<Page<E>, Unread>>>(
         &self,
-        (rings, life): (u64, u64),
+        (rings, resets): (u64, u64),
         after: i64,
         others: bool,
         read: impl FnOnce(i64, Option<Arc<E>>) -> R,
     ) -> Look<E> {
         let mut shared = self.tail.lock().await;
-        if life != self.life() {
+        if resets != self.resets() {
             return Look::Behind;
         }
         let tail = shared.get_or_insert_with(|| Tail {
@@ -152,7 +152,7 @@ impl<E: Placed> SharedStream<E> {
                 Ok(page) => tail.append(page),
                 Err(Unread::Lost) => {
                     *shared = None;
-                    self.lives.fetch_add(1, Ordering::Relaxed);
+                    self.resets.fetch_add(1, Ordering::Relaxed);
                     return Look::Behind;
                 }
                 Err(Unread::Failed(error)) => {
@@ -339,7 +339,7 @@ mod tests {
         let lost = |_, _| ready(Err(Unread::Lost));
         assert!(matches!(at.look((1, 0), 3, true, lost).await, Look::Behind));
         assert!(matches!(counted.look(&at, 1, 2, true).await, Look::Behind), "another reader");
-        assert_eq!(at.life(), 1);
+        assert_eq!(at.resets(), 1);
     }
 
     #[test]

@@ -207,8 +207,8 @@ pub(crate) struct Feed {
     /// The newest turn whose answer was sent as an event: pieces that arrive afterwards are late.
     answered: Option<(JobId, i64)>,
     cursor: StreamCursor,
-    /// The life of the stream in which the cursor was checked.
-    life: u64,
+    /// The resets of the stream when the cursor was checked.
+    resets: u64,
     /// The reset that is sent before the events that were read.
     reset: Option<Reset>,
     read: VecDeque<Arc<Noted>>,
@@ -270,7 +270,7 @@ impl Feed {
         });
         let wakes = followed.together.bell.listen();
         let ear = source.live.as_ref().map(|id| app.api.store.doorbell.live().listen(id));
-        let (views, life) = (&app.api.store.views, followed.together.life());
+        let (views, resets) = (&app.api.store.views, followed.together.resets());
         let (mut cursor, mut reset) = (since, None);
         let first = match followed.read(views, since).await {
             Err(StoreError::CursorLost { cursor: lost }) => {
@@ -289,7 +289,7 @@ impl Feed {
             ear,
             answered: None,
             cursor,
-            life,
+            resets,
             reset,
             more: first.more,
             read: first.events.into(),
@@ -345,16 +345,16 @@ impl Feed {
             };
             followed.read(views, from).await.map_err(Unread::from)
         };
-        let look = followed.together.look((rings, self.life), own.seq, others, read).await;
+        let look = followed.together.look((rings, self.resets), own.seq, others, read).await;
         let failed = matches!(look, Look::Failed);
         let page = match look {
             Look::Found(page) => page,
             Look::Behind => {
-                let life = followed.together.life();
+                let resets = followed.together.resets();
                 let read = followed.read(views, own).await;
                 match alone(read.map_err(Unread::from)).await {
                     Some(page) => {
-                        self.life = life;
+                        self.resets = resets;
                         page
                     }
                     None => return self.begin_anew().await,
@@ -372,7 +372,7 @@ impl Feed {
         let lost = self.cursor.to_string();
         match Reset::of_stream(&self.app.api.store.views, &self.source.filter, lost).await {
             Ok(reset) => {
-                self.life = self.followed.together.life();
+                self.resets = self.followed.together.resets();
                 (self.reset, self.cursor, self.over) = (Some(reset), StreamCursor::default(), false);
                 (self.more, self.failed) = (true, false);
             }

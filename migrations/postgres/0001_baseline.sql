@@ -378,7 +378,7 @@ CREATE TABLE new_commits (
     id  BIGINT NOT NULL
 ) WITH (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 
--- The only row has the last number of a commit; who gives numbers holds it.
+-- The only row has the last number of a commit. The statement that numbers commits locks it.
 CREATE TABLE feed_order (
     one    BIGINT  PRIMARY KEY CHECK (one = 1),
     number BIGINT  NOT NULL

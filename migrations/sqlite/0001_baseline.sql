@@ -8,7 +8,7 @@
 -- * Numbers: INTEGER here, BIGINT there. One writer enqueues, so the next `seq` of a job is the highest one plus one.
 --   PostgreSQL has sequences and identity columns.
 -- * WITHOUT ROWID is SQLite's: such a table is stored in the order of its key.
--- * `new_commits` and `feed_order` stay as they are: a commit gets its number at once.
+-- * `new_commits` and `feed_order` stay as they are: the id of a commit is its number.
 -- * Retention deletes rows here. PostgreSQL partitions history and drops it by the million.
 
 -- Jobs and queues
@@ -368,11 +368,12 @@ CREATE UNIQUE INDEX journal_commits ON journal (commit_id, stream, last_event) W
 -- What was paid for, by time: the costs per day are sums over these alone.
 CREATE INDEX journal_paid ON journal (paid_at) WHERE paid_at IS NOT NULL;
 
--- One row per commit that wrote events. The numbers are the order of all events: they rise, and have holes. The ids are random:
--- an id that is not found belongs to a commit that this database never had, or whose events are deleted.
+-- One row per commit that wrote events. The numbers are the order of all events: they rise, and have holes. They are partly
+-- random: one that is not found belongs to a commit that this database never had, or whose events are deleted. They are the
+-- ids as well, because one writer makes them.
 CREATE TABLE commits (
-    id     INTEGER PRIMARY KEY,
-    number INTEGER NOT NULL UNIQUE
+    number INTEGER PRIMARY KEY,
+    id     INTEGER NOT NULL GENERATED ALWAYS AS (number) VIRTUAL
 );
 
 -- One row per commit that has no number yet. Only PostgreSQL has such commits.
@@ -381,7 +382,7 @@ CREATE TABLE new_commits (
     id  INTEGER NOT NULL
 );
 
--- The only row has the last number of a commit; who gives numbers holds it. Only PostgreSQL uses it.
+-- The only row has the last number of a commit. The statement that numbers commits locks it. Only PostgreSQL uses it.
 CREATE TABLE feed_order (
     one    INTEGER PRIMARY KEY CHECK (one = 1),
     number INTEGER NOT NULL

@@ -3,10 +3,10 @@
 
 mod budgets;
 mod every_write;
-mod forgotten;
 mod guardrails;
 mod lost_commits;
 mod lost_power;
+mod repeated_calls;
 mod scenes;
 mod slow_awaits;
 mod urgent;

@@ -2,7 +2,7 @@
 
 use super::number;
 use prometheus::core::Collector;
-use prometheus::{GaugeVec, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{GaugeVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 use std::time::Duration;
 use turnstone_domain::Timestamp;
 use turnstone_domain::budget::day_of;
@@ -17,7 +17,7 @@ pub(super) struct StoreMetrics {
     ended: IntCounterVec,
     oldest: GaugeVec,
     reviews: IntGauge,
-    transaction: IntGauge,
+    transaction: IntGaugeVec,
     budgets: GaugeVec,
 }
 
@@ -28,7 +28,7 @@ impl StoreMetrics {
             ended: IntCounterVec::new(opts(names::JOBS_ENDED), &["queue", "state"])?,
             oldest: GaugeVec::new(opts(names::QUEUE_OLDEST), &["queue"])?,
             reviews: IntGauge::with_opts(opts(names::REVIEWS_OPEN))?,
-            transaction: IntGauge::with_opts(opts(names::DATABASE_TRANSACTION))?,
+            transaction: IntGaugeVec::new(opts(names::DATABASE_TRANSACTION), &["database", "pid"])?,
             budgets: GaugeVec::new(opts(names::BUDGET_USED), &["budget", "unit"])?,
         })
     }
@@ -65,7 +65,11 @@ impl StoreMetrics {
             self.oldest.with_label_values(&[queue.as_str()]).set(Duration::from_millis(waited).as_secs_f64());
         }
         self.reviews.set(number(found.open_reviews));
-        self.transaction.set(found.oldest_transaction.map_or(0, |open| open.seconds));
+        self.transaction.reset();
+        if let Some(open) = found.oldest_transaction {
+            let pid = open.pid.to_string();
+            self.transaction.with_label_values(&[open.database.as_str(), &pid]).set(open.seconds);
+        }
         self.read_budgets(store, now).await
     }
 

@@ -275,6 +275,17 @@ pub fn commit_id(new: &str) -> i64 {
     i64::try_from((time << 33) | random).map_or(1, |id| id.max(1))
 }
 
+/// Returns the identity of the commit that follows `newest`, of a database with one writer: above it, so that the identities are
+/// the order of commits. The milliseconds are in the high bits, and 21 random bits follow.
+#[must_use]
+pub fn commit_id_after(newest: i64, new: &str) -> i64 {
+    let bits = uuid::Uuid::parse_str(new).map_or(1, |id| id.as_u128());
+    let (time, random) = ((bits >> 80) & ((1 << 42) - 1), bits & ((1 << 21) - 1));
+    let id = i64::try_from((time << 21) | random).unwrap_or_default();
+    // The clock may have stepped back, and a millisecond has many commits.
+    if id > newest { id } else { newest.saturating_add(1 + i64::try_from(random).unwrap_or_default()) }
+}
+
 /// Bytes that cannot be guessed: every id has at least 32 random bits of its own, and all of sixteen ids are used.
 #[must_use]
 pub fn secret_bytes(ids: &dyn Ids) -> [u8; 32] {
@@ -405,6 +416,22 @@ pub fn is_uuid_v7(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commits_of_one_writer_rise_also_after_the_clock_stepped_back() {
+        let early = SystemIds.next();
+        let mut newest = 0;
+        for _ in 0..1_000 {
+            let next = commit_id_after(newest, &SystemIds.next());
+            assert!(next > newest);
+            newest = next;
+        }
+        let next = commit_id_after(newest, &early);
+        assert!(next > newest);
+        assert!(next - newest <= 1 << 21, "{next} {newest}");
+        // Two lives of a file make different ids in one millisecond.
+        assert_ne!(commit_id_after(newest, &early), commit_id_after(newest, &SystemIds.next()));
+    }
 
     #[test]
     fn a_prefix_stands_for_the_ids_that_begin_like_it() {

@@ -124,7 +124,7 @@ impl RetryPolicy {
     /// Returns the delay after failure number `failures` (1-based), in milliseconds; `random` is uniform in `[0, 1)`.
     #[must_use]
     pub fn delay_ms(&self, failures: u32, random: f64) -> i64 {
-        // An earlier version accepted some texts that are refused now; a job with such a text waits as by default.
+        // The policy was checked when it was accepted, so each text is a duration.
         let ms = |text: &str, default: i64| Span::parse(text).map_or(default, Span::ms) as f64;
         let (initial, cap) = (ms(&self.initial_interval, 1_000), ms(&self.max_interval, 300_000));
         let n = f64::from(failures.max(1));

@@ -6,7 +6,6 @@
 //! | `{values: a, b}` of an insert | `(a, b) SELECT * FROM unnest($1, $2) AS r` | `(a, b) SELECT … FROM json_each(?1)` | `(a, b) VALUES (?1, ?2)` |
 //! | `{in: ids}`, rows of one column | `= ANY($1)` | `IN (SELECT … FROM json_each(?1))` | `= ?1` |
 //! | `{lock}` | `FOR UPDATE` | nothing: one connection writes | nothing |
-//! | `{feed end}` | the transaction before this one | that of the newest event | the same |
 //!
 //! Where nothing but a condition follows `FROM {rows: …}` in an update, the text for one row has no `FROM`: it names the
 //! parameters in place of the columns of `r`.

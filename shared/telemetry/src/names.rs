@@ -129,7 +129,7 @@ names! {
     Metric JOBS_ENDED = "turnstone_jobs_ended_total", "Jobs that ever ended, by queue and state (completed, discarded, cancelled); those of the last minute may be missing.";
     Metric DAMAGED_ROWS = "turnstone_damaged_rows_total", "Times that this process read a row that is damaged.";
     Metric REVIEWS_OPEN = "turnstone_reviews_open", "Reviews that wait for an answer.";
-    Metric DATABASE_TRANSACTION = "turnstone_database_oldest_transaction_seconds", "The age of the oldest transaction of the PostgreSQL server that is open for more than a minute; 0 if there is none.";
+    Metric DATABASE_TRANSACTION = "turnstone_database_oldest_transaction_seconds", "The age of the oldest transaction of the PostgreSQL server, by `database` and `pid`; absent unless one is open for more than a minute.";
     Metric BUDGET_USED = "turnstone_budget_used_ratio", "How much of a shared budget is used or set aside, from 0 to 1, by budget and unit (tokens, money); of a daily one today's.";
     Metric WORKERS = "turnstone_workers", "Registered workers, by whether they sent a recent heartbeat (alive).";
     Metric STORE_SECONDS = "turnstone_store_ping_seconds", "How long the store took to answer when it was asked last.";

@@ -19,11 +19,13 @@ The page is generated from `EventName` in `shared/domain/src/event.rs`, from the
 
 An event records a change. It is written in the same transaction as the change: a reader never sees an event of a
 change that was rolled back, and never misses one of a committed change. Events of an engagement are numbered from 1
-without gaps. The number is the cursor of a reader (`since`); the `id` of a stream's event also names the commit, as in
-`12.829`, and is sent back as `Last-Event-ID`.
+without gaps. The number is the cursor of a reader (`since`). Better is the number with the commit, as in `12.829`: it is the
+`cursor_id` of a page and the `id` of a stream's event, and is sent back as `since` or `Last-Event-ID`.
 
 `GET /ojs/v1/events` has the events of all jobs, queues, cron entries and workflows in one order, as CloudEvents. There
-the id of an event is a cursor; the `cursor` of a page and the `id` of a stream also have the place of its commit. Events inside the turns of agents (`phase.`, `model.`, `tool.`, `budget.`, `output.`)
+the id of an event is a cursor. The `cursor` of a page and the `id` of a stream also have the place of its commit. A failover
+of PostgreSQL may keep a commit and lose its place. Only cursors with a place are refused then: after an id alone, events may be
+missing that were written in the second before the failover. Events inside the turns of agents (`phase.`, `model.`, `tool.`, `budget.`, `output.`)
 are sent only to readers and webhooks that name them, as in `types=phase.*`. A number in `result` that no 64-bit float
 holds exactly is exact only in the job itself.
 

@@ -28,7 +28,7 @@ const PART: usize = 8;
 const GATHER: Duration = Duration::from_millis(5);
 
 /// Claims jobs until the worker drains. A failure of the store never ends the loop: it claims again after a growing delay
-/// of at most a second.
+/// of at most half a second.
 pub async fn run(
     deps: Arc<Deps>,
     keeper: Arc<LeaseKeeper>,

@@ -52,7 +52,7 @@ pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<i64>, Failure> {
 /// Streams a request from its first event, or a run from its beginning, or either after `since`.
 pub(super) fn answer(app: Shared, run: Engagement, request: Option<JobId>, since: Option<i64>) -> Response {
     let stream = app.runs.follow(run.id.clone(), || RunStream::new(&app.bells, run));
-    let (wakes, life) = (stream.together.bell.listen(), stream.together.life());
+    let (wakes, resets) = (stream.together.bell.listen(), stream.together.resets());
     let mut reader = Reader {
         app,
         stream,
@@ -64,7 +64,7 @@ pub(super) fn answer(app: Shared, run: Engagement, request: Option<JobId>, since
         since: since.unwrap_or(0),
         cursor: since.unwrap_or(0),
         // The first read of a client that comes back checks its cursor.
-        life: if since.is_some_and(|since| since > 0) { life.wrapping_sub(1) } else { life },
+        resets: if since.is_some_and(|since| since > 0) { resets.wrapping_sub(1) } else { resets },
         reset: None,
         read: VecDeque::new(),
         begun: false,
@@ -117,8 +117,8 @@ struct Reader {
     /// The position of the client when it connected.
     since: i64,
     cursor: i64,
-    /// The life of the stream in which the cursor was checked.
-    life: u64,
+    /// The resets of the stream when the cursor was checked.
+    resets: u64,
     /// The reset that is sent before the events that are read next.
     reset: Option<Reset>,
     read: VecDeque<Arc<RunFrame>>,
@@ -212,13 +212,13 @@ impl Reader {
         let (rings, others) = (*self.wakes.borrow_and_update(), Arc::strong_count(&self.stream) > 1);
         let (app, stream) = (&self.app, &self.stream);
         let read = |after, _| stream.read(app, after);
-        let page = match stream.together.look((rings, self.life), self.cursor, others, read).await {
+        let page = match stream.together.look((rings, self.resets), self.cursor, others, read).await {
             Look::Found(page) => page,
             Look::Behind => {
-                let life = stream.together.life();
+                let resets = stream.together.resets();
                 match alone(stream.read(app, self.cursor).await).await {
                     Some(page) => {
-                        self.life = life;
+                        self.resets = resets;
                         page
                     }
                     None => return self.begin_anew().await,
@@ -233,7 +233,7 @@ impl Reader {
 
     /// Reads from the beginning, after a reset.
     async fn begin_anew(&mut self) {
-        self.life = self.stream.together.life();
+        self.resets = self.stream.together.resets();
         let newest = run_events::catch_up(&self.app, self.stream.run()).await.map_or(0, |heard| heard.last);
         self.reset = Some(Reset::of_run(newest, self.cursor));
         (self.cursor, self.since, self.fresh) = (0, 0, true);

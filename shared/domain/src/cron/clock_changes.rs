@@ -71,7 +71,15 @@ fn entries_that_repeat_occur_at_their_pace_through_a_change() {
     assert_eq!(spring("30 0-23 * * *"), ["29 01:30", "29 03:30"]);
     assert_eq!(spring("*/30 1-3 * * *"), ["29 01:00", "29 01:30", "29 03:00", "29 03:30"]);
     assert_eq!(spring("*/30 2 * * *"), ["29 03:00", "29 03:30"]);
+    assert_eq!(spring("0,30 0-6 * * *"), ["29 01:00", "29 01:30", "29 03:00", "29 03:30", "29 04:00"]);
+    assert_eq!(spring("30 2,3,4 * * *"), ["29 03:30"]);
     assert_eq!(autumn("0 * * * *"), ["25 02:00", "25 02:00", "25 03:00"]);
+    assert_eq!(autumn("0 0-6 * * *"), ["25 02:00", "25 02:00", "25 03:00"]);
+    assert_eq!(
+        autumn("0,45 1,2,3 * * *"),
+        ["25 01:45", "25 02:00", "25 02:45", "25 02:00", "25 02:45", "25 03:00"]
+    );
+    assert_eq!(autumn("0 22-23,0-2 * * *"), ["25 02:00", "25 02:00"]);
     assert_eq!(
         autumn("*/30 2 * * *"),
         ["25 02:00", "25 02:30", "25 02:00", "25 02:30"],
@@ -219,6 +227,9 @@ fn entries(change: &Change) -> Vec<Example> {
         entry("0 */2 * * *".into(), Pace::Names, |at| at.minute() == 0 && at.hour() % 2 == 0),
         entry(format!("*/20 {} * * *", middle.hour()), Pace::Repeats, move |at| {
             at.minute() % 20 == 0 && at.hour() == middle.hour()
+        }),
+        entry("0,30 0-6,18-23 * * *".into(), Pace::Repeats, |at| {
+            at.minute() % 30 == 0 && matches!(at.hour(), 0..=6 | 18..=23)
         }),
         entry(format!("0,40 {} * * *", middle.hour()), Pace::Names, move |at| {
             matches!(at.minute(), 0 | 40) && at.hour() == middle.hour()

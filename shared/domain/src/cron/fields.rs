@@ -2,8 +2,8 @@
 //!
 //! croner finds the times that the fields match. The rule for changes of the clock is this module's:
 //!
-//! - An entry **repeats** when its field of minutes or seconds has `*` or a step, or when it occurs in all 24 hours. It
-//!   occurs whenever the clock shows a time of it, so repeated times occur again. A skipped time occurs when the clock
+//! - An entry **repeats** when its field of minutes or seconds has `*` or a step, or when it occurs in three or more hours in a
+//!   row. It occurs whenever the clock shows a time of it, so repeated times occur again. A skipped time occurs when the clock
 //!   without the change would show it. Most of these are occurrences anyway: an hour after 01:30 it is 03:30.
 //! - Any other entry **names** its hours. A repeated time occurs the first time only. A skipped time occurs at the first
 //!   time after the gap; several are one occurrence.
@@ -31,10 +31,15 @@ pub(super) struct Fields {
 enum Pace {
     /// At hours that it names, such as `30 2 * * *`.
     Names,
-    /// Within the hour, such as `*/15 9-17 * * *`.
+    /// Within the hour, such as `*/15 2 * * *`, or in several hours in a row, such as `0 0-6 * * *`.
     Repeats,
     /// In each hour, such as `30 * * * *`.
     RepeatsEveryHour,
+}
+
+/// Returns true if these hours are three in a row somewhere; 0 follows 23.
+fn has_hours_in_a_row(hours: &[u16]) -> bool {
+    hours.iter().any(|hour| [1, 2].iter().all(|after| hours.contains(&((hour + after) % 24))))
 }
 
 /// A change of the clock. Times and offsets are in seconds.
@@ -54,6 +59,7 @@ impl Fields {
             Pace::RepeatsEveryHour
         } else if below_hours.iter().any(|field| field.contains(['*', '/']))
             || [minutes, seconds].iter().any(|field| field.values().len() == 60)
+            || has_hours_in_a_row(&hours.values())
         {
             Pace::Repeats
         } else {

@@ -1,4 +1,3 @@
--- Adds a commit that writes events. Differs from PostgreSQL: one writer commits at a time, so it gets its place in the order
--- of events at once.
-INSERT INTO commits (id, number)
-SELECT r.value ->> 0, (SELECT coalesce(max(c.number), 0) + 1 FROM commits AS c) FROM json_each($1) AS r
+-- Adds a commit that writes events. Differs from PostgreSQL: one writer makes the ids, so they are the order of events.
+INSERT INTO commits (number)
+SELECT r.id FROM {rows: id}

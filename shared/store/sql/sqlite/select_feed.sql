@@ -5,7 +5,7 @@
 SELECT c.number, v.commit_id, v.stream, v.last_event, v.last_message, v.events, v.turn, v.phase, v.names, v.at, v.body, j.id AS job_id, j.job_type, j.queue, e.id AS engagement_id, e.agent_name,
        coalesce(j.tenant, f.tenant, nullif(b.tenant, '')) AS tenant
 FROM commits AS c
-CROSS JOIN journal AS v ON v.commit_id = c.id AND v.events > 0
+CROSS JOIN journal AS v ON v.commit_id = c.number AND v.events > 0
 LEFT JOIN jobs AS j ON j.seq = v.job_seq
 LEFT JOIN engagements AS e ON e.seq = j.engagement_seq
 LEFT JOIN workflows AS f ON f.seq = v.stream

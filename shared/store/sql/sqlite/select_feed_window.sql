@@ -3,7 +3,7 @@
 SELECT w.number, w.commit_id, w.stream, w.seq, count(*) OVER () AS rows_found
 FROM (SELECT c.number, c.id AS commit_id, v.stream, v.last_event AS seq
       FROM commits AS c
-      CROSS JOIN journal AS v ON v.commit_id = c.id AND v.events > 0
+      CROSS JOIN journal AS v ON v.commit_id = c.number AND v.events > 0
       WHERE c.number >= $1 AND (c.number, v.stream, v.last_event) > ($1, $2, $3)
       ORDER BY c.number, v.stream, v.last_event
       LIMIT $4) AS w

@@ -16,7 +16,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::Ids;
-use turnstone_domain::ids::commit_id;
+use turnstone_domain::ids::{commit_id, commit_id_after};
 
 /// One argument of a statement.
 #[derive(Clone)]
@@ -205,7 +205,7 @@ pub(crate) trait Connection: Send {
         false
     }
 
-    /// Says if the next transactions have work under a lease alone: then an answer that is late is looked up early enough to try
+    /// Tells whether the next transactions have work under a lease alone: then an answer that is late is looked up early enough to try
     /// again while the lease lasts. An embedded database is never late.
     fn hurry(&mut self, _hurried: bool) {}
 
@@ -260,6 +260,8 @@ pub(crate) trait Connection: Send {
 pub(crate) struct Session {
     inner: Box<dyn Connection>,
     ids: Arc<dyn Ids>,
+    /// The newest commit, if this connection makes all of them. Later ones have higher identities.
+    newest: Option<i64>,
     /// Rows that were written.
     changes: u64,
     /// The identity of the transaction, once it has written to the journal.
@@ -279,7 +281,13 @@ impl Session {
             Some(ring) => Box::new(SealedConnection { inner, ring }),
             None => Box::new(inner),
         };
-        Self { inner, ids, changes: 0, commit: None, has_events: false }
+        Self { inner, ids, newest: None, changes: 0, commit: None, has_events: false }
+    }
+
+    /// Makes it the only one that writes: the identities of its commits are their order.
+    pub(crate) fn after(mut self, newest: i64) -> Self {
+        self.newest = Some(newest);
+        self
     }
 
     /// As [`Connection::begin`].
@@ -297,12 +305,21 @@ impl Session {
     /// Returns the identity of the transaction, for rows of the journal. `has_events` is true if the rows have events.
     pub(crate) fn commit_id(&mut self, has_events: bool) -> i64 {
         self.has_events |= has_events;
-        *self.commit.get_or_insert_with(|| commit_id(&self.ids.next()))
+        let commit = self.commit.unwrap_or_else(|| self.own_commit_id());
+        self.commit = Some(commit);
+        commit
     }
 
     /// Returns a new identity, for a statement that is a commit of its own.
-    pub(crate) fn own_commit_id(&self) -> i64 {
-        commit_id(&self.ids.next())
+    pub(crate) fn own_commit_id(&mut self) -> i64 {
+        let new = self.ids.next();
+        match &mut self.newest {
+            Some(newest) => {
+                *newest = commit_id_after(*newest, &new);
+                *newest
+            }
+            None => commit_id(&new),
+        }
     }
 
     /// Returns how many rows were written so far: a write that raises it changed something.

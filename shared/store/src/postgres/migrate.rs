@@ -108,6 +108,16 @@ impl Migrating {
             if row.try_get("is_alone").map_err(&failed)? {
                 return Ok(());
             }
+            if self.begun.elapsed() > PATIENCE {
+                return Err(StoreError::Unavailable {
+                    action: "be migrated",
+                    message: format!(
+                        "another process has been migrating it for {} minutes. When it has ended, run `turnstone migrate` \
+                         again; this one changed nothing",
+                        PATIENCE.as_secs() / 60
+                    ),
+                });
+            }
             if !std::mem::replace(&mut logged, true) {
                 tracing::warn!("another process migrates the database; this one waits until it has ended");
             }

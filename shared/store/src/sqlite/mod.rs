@@ -11,6 +11,7 @@ pub(crate) use session::{Readers, Writing};
 
 use crate::cipher::{self, DataKey, Keyring};
 use crate::engine;
+use crate::engine::rows::get;
 use crate::engine::session::{Args, Reader, Readers as AnyReaders, Row, Session};
 use crate::limits::LocalLimits;
 use crate::{DamagedValue, EncryptionKeys, Finding, Inspected, Store, StoreError, sql};
@@ -59,7 +60,8 @@ impl SqliteStore {
         let limits = Arc::new(LocalLimits::one_of(1));
         let readers = AnyReaders::Sqlite(Readers::new(path.to_owned()));
         let ring = Keyring::read(&readers, keys).await?;
-        let writing = vec![Session::new(Writing(conn), ring.clone(), Arc::clone(&ids))];
+        let session = Session::new(Writing(conn), ring.clone(), Arc::clone(&ids));
+        let writing = vec![session.after(newest_commit(&readers).await?)];
         engine::start(Reader::new(readers, ring), writing, None, &ids, limits)
     }
 
@@ -99,6 +101,12 @@ impl SqliteStore {
             ),
         }
     }
+}
+
+/// Returns the number of the newest commit; 0 before the first.
+async fn newest_commit(readers: &AnyReaders) -> Result<i64, StoreError> {
+    let rows = readers.read("look for the newest event", &sql::SELECT_FEED_END, Args::Values(&[])).await?;
+    Ok(rows.first().map(|row| get(row, "number")).transpose()?.unwrap_or_default())
 }
 
 /// Runs what blocks on a thread that may.

@@ -135,7 +135,7 @@ impl<'a> Broken<'a> {
         broken.none("jobs did not complete", |run| Some(run.failed).filter(|failed| *failed > 0));
         broken.none("records have holes", |run| Some(&run.holes).filter(|&holes| !holes.is_empty()));
         broken.none("doctor --data finds damage", |run| run.damage.as_ref());
-        broken.none("readers missed events, or saw forgotten ones, without a refusal", |run| {
+        broken.none("readers missed events, or saw others, without a refusal", |run| {
             let silent: Vec<_> = run.readers.iter().filter(|(_, verdict)| verdict.is_silent()).collect();
             (!silent.is_empty()).then_some(silent)
         });

@@ -94,7 +94,7 @@ pub(super) struct Verdict {
     /// Events after its first one that it did not see.
     pub(super) missing: usize,
     /// Events that it saw since, and that the database does not have.
-    pub(super) forgotten: usize,
+    pub(super) unknown: usize,
     /// Events that it saw a second time, or in another order.
     pub(super) disordered: usize,
 }
@@ -120,14 +120,14 @@ impl Verdict {
             events: all.len(),
             resets,
             missing: (first..all.len()).filter(|place| !distinct.contains(place)).count(),
-            forgotten: seen.len() - places.len(),
+            unknown: seen.len() - places.len(),
             disordered: places.windows(2).filter(|pair| pair[1] <= pair[0]).count(),
         }
     }
 
     /// Returns true if something is amiss and the reader got no refusal.
     pub(super) fn is_silent(&self) -> bool {
-        self.missing + self.forgotten + self.disordered > 0
+        self.missing + self.unknown + self.disordered > 0
     }
 }
 

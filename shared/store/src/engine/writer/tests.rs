@@ -33,7 +33,7 @@ impl ByHand {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
-        let session = Session::new(sqlite::migrated(&path), None, Arc::new(SystemIds));
+        let session = Session::new(sqlite::migrated(&path), None, Arc::new(SystemIds)).after(0);
         let readers = Reader::new(Readers::Sqlite(sqlite::Readers::new(path)), None);
         let (sender, inbox) = mpsc::channel(8);
         let inbox = Arc::new(Inbox::new(inbox));
