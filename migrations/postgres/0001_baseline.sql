@@ -367,8 +367,8 @@ CREATE INDEX journal_paid ON journal (paid_at) WHERE paid_at IS NOT NULL;
 -- One row per commit that wrote events. The numbers are the order of all events: they rise, and have holes. The ids are random:
 -- an id that is not found belongs to a commit that this database never had, or whose events are deleted.
 CREATE TABLE commits (
-    id     BIGINT  PRIMARY KEY,
-    number BIGINT  NOT NULL UNIQUE
+    number BIGINT  NOT NULL UNIQUE,
+    id     BIGINT  PRIMARY KEY
 );
 
 -- One row per commit that has no number yet. A commit of a stream adds its row while it holds the stream's row, so `seq` rises

@@ -47,6 +47,15 @@ impl Witness<'_> {
         counted.into_iter().map(|(at, jobs)| (at.parse().expect("a time"), jobs)).collect()
     }
 
+    /// Returns when a worker claimed one of its jobs since a time, both in milliseconds of the epoch; `None` if it has not.
+    pub async fn claimed(self, worker: &str, since: i64) -> Option<i64> {
+        let sql = format!(
+            "SELECT 'at', coalesce(min(claimed_at), 0) FROM jobs WHERE state = 'active' AND claimed_at > {since} \
+             AND worker_id LIKE '{worker}%'"
+        );
+        self.numbers(&sql).await.first().map(|(_, at)| *at).filter(|at| *at > 0)
+    }
+
     /// Returns the dead rows of each relation that has any, most first, with those of its partitions.
     pub async fn dead_rows(self) -> Vec<(String, i64)> {
         self.numbers(

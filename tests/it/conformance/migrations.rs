@@ -20,7 +20,7 @@ async fn columns(place: &Place) -> BTreeSet<String> {
         Place::Sqlite(_) => {
             "SELECT t.name || ' ' || (c.cid + 1) || ' ' || c.name || CASE WHEN c.type = 'TEXT' THEN ' text' ELSE ' number' END \
              || CASE WHEN c.\"notnull\" = 1 OR c.pk > 0 THEN ' required' ELSE '' END \
-             FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c \
+             FROM sqlite_master AS t JOIN pragma_table_xinfo(t.name) AS c \
              WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name NOT LIKE '_sqlx_%'"
         }
         Place::Postgres(_) => {

@@ -37,6 +37,7 @@ pub async fn measure(pace: Pace) -> Vec<Figure> {
     figures.extend(fleet.idle_connections().await);
     figures.extend(fleet.one_network(false).await);
     figures.extend(fleet.one_network(true).await);
+    figures.push(fleet.black_hole().await);
     let pids: Vec<Option<u32>> = fleet.processes.iter().map(Process::pid).collect();
     let gone = pids.iter().filter(|pid| !pid.is_some_and(runs)).count();
     figures.push(
@@ -117,6 +118,34 @@ impl Fleet {
         self.proxy.heal().await;
         let what = if silent { "silent" } else { "cut" };
         figures(&format!("network of one worker {what} for 6 s"), vec![self.back_to(clean, now()).await])
+    }
+}
+
+impl Fleet {
+    /// The connections of one worker carry nothing for ever, also after the fault.
+    async fn black_hole(&self) -> Figure {
+        let mut took = Vec::new();
+        for _ in 0..self.pace.times(3) {
+            self.clean("a black hole").await;
+            self.proxy.silence().await;
+            tokio::time::sleep(self.pace.seconds(6)).await;
+            self.proxy.heal().await;
+            let (over, watched) = (now(), self.pace.seconds(60).as_millis() as i64);
+            let claimed = loop {
+                match self.site.witness().claimed("far", over).await {
+                    Some(at) => break at,
+                    None if now() - over > watched => break now(),
+                    None => tokio::time::sleep(Duration::from_millis(50)).await,
+                }
+            };
+            took.push((claimed - over) as f64 / 1_000.0);
+        }
+        Figure::of(
+            "connections of one worker silent for ever, its network for 6 s: it claims again",
+            "s",
+            took,
+        )
+        .aiming(AIM, |figure| figure.high <= 5.0)
     }
 }
 

@@ -205,7 +205,7 @@ pub(crate) trait Connection: Send {
         false
     }
 
-    /// Tells whether the next transactions have work under a lease alone: then an answer that is late is looked up early enough to try
+    /// Sets whether the next transactions have work under a lease alone: then an answer that is late is looked up early enough to try
     /// again while the lease lasts. An embedded database is never late.
     fn hurry(&mut self, _hurried: bool) {}
 
