@@ -287,9 +287,17 @@ impl Params {
         }
     }
 
+    /// Returns a parameter that may not be empty: what it filters would be everything then.
+    pub(crate) fn filled(&self, name: &str) -> Result<Option<&str>, Failure> {
+        match self.0.get(name).map(String::as_str) {
+            Some("") => Err(OjsError::invalid_request(name, "must not be empty; leave it out").into()),
+            text => Ok(text),
+        }
+    }
+
     /// Reads a time with a zone (RFC 3339).
     pub(crate) fn time(&self, name: &str) -> Result<Option<Timestamp>, Failure> {
-        let Some(text) = self.text(name) else { return Ok(None) };
+        let Some(text) = self.filled(name)? else { return Ok(None) };
         let why = "must be a time with a zone, such as 2026-01-31T12:00:00Z";
         match Timestamp::parse_rfc3339(text) {
             Some(at) => Ok(Some(at)),

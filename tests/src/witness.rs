@@ -48,6 +48,7 @@ impl Witness<'_> {
     }
 
     /// Returns when a worker claimed one of its jobs since a time, both in milliseconds of the epoch; `None` if it has not.
+    /// Only jobs that are active now are seen, so jobs that ended since may have been claimed earlier.
     pub async fn claimed(self, worker: &str, since: i64) -> Option<i64> {
         let sql = format!(
             "SELECT 'at', coalesce(min(claimed_at), 0) FROM jobs WHERE state = 'active' AND claimed_at > {since} \

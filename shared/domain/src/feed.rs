@@ -7,12 +7,12 @@ use std::fmt;
 /// The position of a reader in the feed. Text like `evt_829.4.1.27`, which is opaque to clients.
 ///
 /// It names the commit that wrote an event, the event's stream, and its number there. The id of the event is the same text
-/// without the number of the commit, which is given only after the commit.
+/// without the number of the commit: PostgreSQL gives it only after the commit, and SQLite uses the identity itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Cursor {
     /// The number of the commit in the order of all commits; 0 until the store has looked it up.
     pub number: i64,
-    /// The random identity of the commit. 0 names none: the number alone is the position, as in the marks of the store.
+    /// The identity of the commit, which is partly random. 0 names none: the number alone is the position, as in the marks of the store.
     pub commit: i64,
     /// The stream of the event.
     pub stream: i64,

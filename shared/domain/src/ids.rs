@@ -429,7 +429,7 @@ mod tests {
         let next = commit_id_after(newest, &early);
         assert!(next > newest);
         assert!(next - newest <= 1 << 21, "{next} {newest}");
-        // Two lives of a file make different ids in one millisecond.
+        // Two copies of a file have different ids.
         assert_ne!(commit_id_after(newest, &early), commit_id_after(newest, &SystemIds.next()));
     }
 

@@ -102,11 +102,16 @@ impl EnqueueRequest {
         for name in SYSTEM_MANAGED.iter().chain(&agent_fields::SYSTEM_MANAGED) {
             top.remove(name);
         }
+        let mut twice = RawObject::default();
         for name in ALSO_AT_THE_TOP {
-            if let Some(value) = top.remove(name) {
-                options.insert_new(name, value);
+            let Some(value) = top.remove(name) else { continue };
+            match options.contains(name) {
+                true => twice.insert(name, value),
+                false => options.insert_new(name, value),
             }
         }
+        // The option takes precedence, and the member has to be right all the same.
+        JobOptions::read(&twice, now)?;
         // The member of that name takes precedence (OJS job versioning §5.3).
         if let Some(version) = version.filter(|_| top.given("version").is_none()) {
             top.insert("version", version);

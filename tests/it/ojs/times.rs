@@ -52,6 +52,7 @@ impl Kind {
             "10000-01-01T00:00:00Z",
             "9999-12-31T23:59:59-01:00",
             "yesterday",
+            "",
         ];
         let durations = [
             "P1D12H",
@@ -62,6 +63,7 @@ impl Kind {
             "PT99999999999999999999S",
             "PT1",
             "5m",
+            "",
         ];
         match self {
             Self::Time => times.map(Value::from).into_iter().chain([json!("PT1.5H30M")]).collect(),
@@ -107,6 +109,14 @@ fn options() -> Vec<Member> {
         option("options.delay_until", Kind::Moment, json!({"delay_until": null})),
         option("options.expires_at", Kind::Moment, json!({"expires_at": null})),
         option("options.timeout_ms", Kind::Number, json!({"timeout_ms": null})),
+        option("options.timeout", Kind::Duration, json!({"timeout": null})),
+        option("options.timeout", Kind::Duration, json!({"timeout": null, "timeout_ms": 1})),
+        job("options.visibility_timeout", Kind::Duration, json!({"visibility_timeout": null})),
+        job(
+            "options.scheduled_at",
+            Kind::Moment,
+            json!({"scheduled_at": null, "options": {"scheduled_at": "+PT1H"}}),
+        ),
         option("options.visibility_timeout_ms", Kind::Number, json!({"visibility_timeout_ms": null})),
         option("options.visibility_timeout", Kind::Duration, json!({"visibility_timeout": null})),
         option(

@@ -169,6 +169,9 @@ fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
 
 impl BulkFilter {
     fn read(self) -> Result<(Vec<JobState>, JobFilter), OjsError> {
+        if self.states.as_ref().is_some_and(Vec::is_empty) {
+            return Err(OjsError::invalid_request("filter.states", "must not be empty; leave it out"));
+        }
         let words = self.states.iter().flatten().chain(&self.state).map(String::as_str);
         let states = states(words, "filter.states")?;
         let Self { queue, job_type, since, until, tag, agent, error_code, .. } = self;
@@ -178,11 +181,12 @@ impl BulkFilter {
     }
 }
 
-/// Reads a text; an empty one counts as not given.
+/// Reads a text. An empty one is refused, because it would not filter anything.
 fn text<'de, D: Deserializer<'de>>(member: D) -> Result<Option<String>, D::Error> {
     match Option::<String>::deserialize(member)? {
         Some(text) if text.contains('\0') => Err(Error::custom("must not contain a NUL character")),
-        text => Ok(text.filter(|text| !text.is_empty())),
+        Some(text) if text.is_empty() => Err(Error::custom("must not be empty; leave it out")),
+        text => Ok(text),
     }
 }
 
@@ -248,6 +252,10 @@ mod tests {
             r#"{"since":"yesterday"}"#,
             r#"{"queue":7}"#,
             r#"{"queue":"a\u0000b"}"#,
+            r#"{"queue":""}"#,
+            r#"{"states":[]}"#,
+            r#"{"until":""}"#,
+            r#"{"tag":""}"#,
         ] {
             assert_eq!(filter(wrong).unwrap_err().status, 400, "{wrong}");
         }

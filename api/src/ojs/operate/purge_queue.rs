@@ -45,14 +45,15 @@ pub(crate) async fn purge(
     if params.text("confirm") != Some("true") {
         return Err(OjsError::invalid_request("confirm", "must be true: this deletes jobs").into());
     }
-    let words = params.text("states").unwrap_or_default().split(',').map(str::trim);
+    let words = params.filled("states")?.unwrap_or_default().split(',').map(str::trim);
     let states = bulk::states(words.filter(|word| !word.is_empty()), "states")?;
     let at = app.api.clock.now();
-    let until = match params.text("older_than").filter(|text| text.starts_with(['P', '-'])).map(Span::parse) {
-        None => params.time("older_than")?,
-        Some(Ok(age)) => Some(at.plus_ms(age.ms().saturating_neg())),
-        Some(Err(why)) => return Err(OjsError::invalid_request("older_than", why).into()),
-    };
+    let until =
+        match params.filled("older_than")?.filter(|text| text.starts_with(['P', '-'])).map(Span::parse) {
+            None => params.time("older_than")?,
+            Some(Ok(age)) => Some(at.plus_ms(age.ms().saturating_neg())),
+            Some(Err(why)) => return Err(OjsError::invalid_request("older_than", why).into()),
+        };
     let filter =
         JobFilter { queue: Some(name.clone()), tenant: tenant.into_name(), until, ..JobFilter::default() };
     let action = JobAction::Delete;

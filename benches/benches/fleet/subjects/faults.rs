@@ -122,11 +122,12 @@ impl Fleet {
 }
 
 impl Fleet {
-    /// The connections of one worker carry nothing for ever, also after the fault.
+    /// Every connection of one worker from before the end of the fault carries nothing for ever.
     async fn black_hole(&self) -> Figure {
         let mut took = Vec::new();
         for _ in 0..self.pace.times(3) {
-            self.clean("a black hole").await;
+            let clean = self.clean("a black hole").await;
+            self.site.stock(clean.max(self.usual) * self.pace.seconds(70).as_secs_f64()).await;
             self.proxy.silence().await;
             tokio::time::sleep(self.pace.seconds(6)).await;
             self.proxy.heal().await;
@@ -138,6 +139,7 @@ impl Fleet {
                     None => tokio::time::sleep(Duration::from_millis(50)).await,
                 }
             };
+            self.site.had_work().await;
             took.push((claimed - over) as f64 / 1_000.0);
         }
         Figure::of(

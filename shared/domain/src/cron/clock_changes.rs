@@ -79,7 +79,11 @@ fn entries_that_repeat_occur_at_their_pace_through_a_change() {
         autumn("0,45 1,2,3 * * *"),
         ["25 01:45", "25 02:00", "25 02:45", "25 02:00", "25 02:45", "25 03:00"]
     );
-    assert_eq!(autumn("0 22-23,0-2 * * *"), ["25 02:00", "25 02:00"]);
+    assert_eq!(autumn("0 23,0-2 * * *"), ["25 02:00", "25 02:00"]);
+    // Of Saturday's hours, midnight is not the one after 23:00.
+    let beirut = |entry| occurrences(entry, "Asia/Beirut", "2026-10-24T18:00:00Z", "2026-10-24T23:00:00Z");
+    assert_eq!(beirut("0 0,22,23 * * *"), ["24 22:00", "24 23:00", "24 23:00", "25 00:00"]);
+    assert_eq!(beirut("0 0,22,23 * * SAT"), ["24 22:00", "24 23:00"]);
     assert_eq!(
         autumn("*/30 2 * * *"),
         ["25 02:00", "25 02:30", "25 02:00", "25 02:30"],

@@ -37,9 +37,10 @@ enum Pace {
     RepeatsEveryHour,
 }
 
-/// Returns true if these hours are three in a row somewhere; 0 follows 23.
-fn has_hours_in_a_row(hours: &[u16]) -> bool {
-    hours.iter().any(|hour| [1, 2].iter().all(|after| hours.contains(&((hour + after) % 24))))
+/// Returns true if these hours are three in a row somewhere. In an entry of every day, 0 follows 23.
+fn has_hours_in_a_row(hours: &[u16], is_daily: bool) -> bool {
+    let contains = |hour: u16| hours.contains(&if is_daily { hour % 24 } else { hour });
+    hours.iter().any(|hour| contains(hour + 1) && contains(hour + 2))
 }
 
 /// A change of the clock. Times and offsets are in seconds.
@@ -59,7 +60,10 @@ impl Fields {
             Pace::RepeatsEveryHour
         } else if below_hours.iter().any(|field| field.contains(['*', '/']))
             || [minutes, seconds].iter().any(|field| field.values().len() == 60)
-            || has_hours_in_a_row(&hours.values())
+            || has_hours_in_a_row(
+                &hours.values(),
+                fields[fields.len() - 3..].iter().all(|field| *field == "*"),
+            )
         {
             Pace::Repeats
         } else {

@@ -97,7 +97,7 @@ fn rule(expression: &str) -> Result<Rule, String> {
         return Err(format!("must have at most {MOST_CHARACTERS} characters"));
     }
     if let Some(alias) = text.strip_prefix('@') {
-        return aliased(&alias.to_ascii_lowercase());
+        return aliased(alias);
     }
     let fields: Vec<&str> = text.split_whitespace().collect();
     if !matches!(fields.len(), 5 | 6) {
@@ -132,14 +132,20 @@ fn wrong_field(fields: &[&str]) -> Option<String> {
 }
 
 fn aliased(alias: &str) -> Result<Rule, String> {
-    let fields = match alias {
+    let lower = alias.to_ascii_lowercase();
+    let fields = match lower.as_str() {
         "yearly" | "annually" => "0 0 1 1 *",
         "monthly" => "0 0 1 * *",
         "weekly" => "0 0 * * 0",
         "daily" | "midnight" => "0 0 * * *",
         "hourly" => "0 * * * *",
         other => match other.strip_prefix("every ") {
-            Some(period) => return period_ms(period.trim()).map(Rule::Every),
+            Some(period) => {
+                // ISO 8601 has capital letters.
+                let given = alias["every ".len()..].trim();
+                let period = if given.starts_with('P') { given } else { period.trim() };
+                return period_ms(period).map(Rule::Every);
+            }
             None => {
                 return Err(format!(
                     "`@{}` is not one of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly and \
@@ -152,7 +158,7 @@ fn aliased(alias: &str) -> Result<Rule, String> {
     rule(fields)
 }
 
-/// Reads a period such as `5m`, `90s`, `1h30m` or `2d` into milliseconds.
+/// Reads a period such as `5m`, `90s`, `1h30m`, `2d` or `PT1.5H` into milliseconds.
 fn period_ms(text: &str) -> Result<i64, String> {
     let wrong = || {
         let shown = shown(text);
@@ -249,6 +255,20 @@ mod tests {
     }
 
     #[test]
+    fn a_period_is_iso_8601_or_short() {
+        for (expression, ms) in [
+            ("@every PT1.5H", 5_400_000),
+            ("@every PT0.5M", 30_000),
+            ("@every P1DT12H", 129_600_000),
+            ("@every 1.5h", 5_400_000),
+            ("@EVERY 5M", 300_000),
+        ] {
+            let schedule = Schedule::parse(expression, "UTC").unwrap();
+            assert_eq!(schedule.next_after(Timestamp(0), Timestamp(0)), Some(Timestamp(ms)), "{expression}");
+        }
+    }
+
+    #[test]
     fn wrong_expressions_say_what_is_wrong() {
         for (expression, words) in [
             ("", "empty"),
@@ -271,6 +291,9 @@ mod tests {
             ("@every 0s", "such as 1h30m"),
             ("@every 99999999999999999999h", "such as 1h30m"),
             ("@every 9999d", "366 days"),
+            ("@every pt1h", "such as 1h30m"),
+            ("@every P1D12H", "such as 1h30m"),
+            ("@every PT0.5S", "such as 1h30m"),
             ("ß ß ß ß ß", "for the minute"),
         ] {
             let (field, why) = Schedule::parse(expression, "UTC").unwrap_err();

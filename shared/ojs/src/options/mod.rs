@@ -16,7 +16,7 @@ use turnstone_domain::{RawObject, Terms, Timestamp};
 pub(crate) use unique::UniquePolicy;
 
 /// Fields of the envelope form (OJS core §3) that mean the same as the option of that name.
-pub(crate) const ALSO_AT_THE_TOP: [&str; 12] = [
+pub(crate) const ALSO_AT_THE_TOP: [&str; 13] = [
     "queue",
     "priority",
     "timeout_ms",
@@ -28,6 +28,7 @@ pub(crate) const ALSO_AT_THE_TOP: [&str; 12] = [
     "unique",
     "tags",
     "visibility_timeout_ms",
+    "visibility_timeout",
     "rate_limit",
 ];
 
@@ -48,26 +49,23 @@ pub(crate) struct JobOptions {
 impl JobOptions {
     pub(crate) fn read(members: &RawObject, now: Timestamp) -> Result<Self, OjsError> {
         let sent = Section { path: "options", members };
-        sent.spelled(&[&ALSO_AT_THE_TOP[..], &["visibility_timeout", "metadata", "pending"]].concat())?;
+        sent.spelled(&[&ALSO_AT_THE_TOP[..], &["timeout", "metadata", "pending"]].concat())?;
         let time =
             |name: &str| sent.given(name, |value| read::text(value).and_then(|text| when::read(text, now)));
         let (delay_until, scheduled_at) = (time("delay_until")?, time("scheduled_at")?);
         sent.object("metadata")?;
         let policy = members.given("retry").or_else(|| members.given("retry_policy"));
-        let visibility = match sent.given("visibility_timeout_ms", milliseconds)? {
-            Some(ms) => Some(ms),
-            None => sent.given("visibility_timeout", duration)?,
-        };
+        let either = |ms: &str, text: &str| Ok(sent.given(ms, milliseconds)?.or(sent.given(text, duration)?));
         Ok(Self {
             queue: sent.given("queue", queue_name)?.unwrap_or_else(|| "default".to_owned()),
             priority: sent.given("priority", priority)?.unwrap_or(0),
             run_at: scheduled_at.or(delay_until).unwrap_or(now).max(now),
             expires_at: time("expires_at")?,
-            timeout_ms: sent.given("timeout_ms", milliseconds)?,
+            timeout_ms: either("timeout_ms", "timeout")?,
             retry: policy.map_or_else(|| Ok(RetryPolicy::default()), retry::retry)?,
             unique: sent.object("unique")?.map(|policy| UniquePolicy::read(&policy)).transpose()?,
             terms: Terms {
-                visibility_ms: visibility,
+                visibility_ms: either("visibility_timeout_ms", "visibility_timeout")?,
                 pending: sent.given("pending", flag)?.unwrap_or(false),
                 rate_limit: sent
                     .object("rate_limit")?
@@ -159,6 +157,14 @@ mod tests {
         ] {
             let refused = read(options.clone()).unwrap_err();
             assert!(refused.message.contains(reported), "{options}: {refused:?}");
+        }
+        // An unknown member of a limit would let another number of jobs start.
+        for (limit, name) in [
+            (json!({"key": "k", "limit": 3, "window": "PT1H"}), "options.rate_limit.window"),
+            (json!({"key": "k", "rate": {"limit": 3, "per": "PT1H"}}), "options.rate_limit.rate.per"),
+        ] {
+            let refused = read(json!({"rate_limit": limit})).unwrap_err();
+            assert!(refused.message.contains(name), "{refused:?}");
         }
         for kept in [json!({"x_priorit": 1}), json!({"ext_tags": []}), json!({"shard": 4})] {
             assert!(read(kept.clone()).is_ok(), "{kept}");

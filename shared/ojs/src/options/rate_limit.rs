@@ -46,7 +46,6 @@ pub struct LimitRequest {
 /// Reads the limit of a job: `{max_per_second}` for its queue, or with a `key` what [`read_limit`] reads.
 pub(super) fn rate_limit(members: &RawObject) -> Result<RateLimit, OjsError> {
     const PATH: &str = "options.rate_limit";
-    Section { path: PATH, members }.spelled(&MEMBERS)?;
     let limit = read_limit(PATH, members)?;
     // A job that names a key and no values takes the key's limit as it is.
     if limit.key.is_none()
@@ -68,6 +67,7 @@ pub(super) fn rate_limit(members: &RawObject) -> Result<RateLimit, OjsError> {
 /// 400 for a member that is wrong.
 pub fn read_limit(path: &str, members: &RawObject) -> Result<RateLimit, OjsError> {
     let (at, sent) = (Section { path, members }, Fields(members.clone()).typed::<LimitRequest>()?);
+    at.only(&MEMBERS)?;
     let concurrency = |value: &Value| read::integer_between(value, 0, MOST);
     Ok(RateLimit {
         key: at.read("key", sent.key.as_ref(), key)?,
@@ -109,6 +109,7 @@ fn per_period(at: Section<'_>, name: &str, outer_ms: Option<i64>) -> Result<Opti
     let Some(members) = at.object(name)? else { return Ok(None) };
     let inner_path = at.path_of(name);
     let inner = Section { path: &inner_path, members: &members };
+    inner.only(&["limit", "period"])?;
     let Some(limit) = inner.given("limit", count)? else { return Err(inner.wrong("limit", "is missing")) };
     let period_ms = inner.given("period", period)?.or(outer_ms).unwrap_or(SECOND_MS);
     Ok(Some(Rate { limit, period_ms }))

@@ -57,6 +57,18 @@ impl Section<'_> {
         }
     }
 
+    /// Refuses any unknown member that is no extension: without it the object would mean something else.
+    pub(crate) fn only(self, known: &[&str]) -> Result<(), OjsError> {
+        self.spelled(known)?;
+        match self.members.names().find(|name| !is_extension(name) && !known.contains(name)) {
+            Some(name) => {
+                let why = format!("is unknown; the members are {}", known.join(", "));
+                Err(self.wrong(&read::shortened(name, 60), why))
+            }
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn object(self, name: &str) -> Result<Option<RawObject>, OjsError> {
         self.members
             .given(name)
@@ -65,10 +77,13 @@ impl Section<'_> {
     }
 }
 
+fn is_extension(name: &str) -> bool {
+    ["x_", "x-", "ext_"].iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Returns the known name that an unknown one probably misspells.
 pub(super) fn misspelling<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    let is_extension = ["x_", "x-", "ext_"].iter().any(|prefix| name.starts_with(prefix));
-    if is_extension || known.contains(&name) {
+    if is_extension(name) || known.contains(&name) {
         return None;
     }
     known.iter().copied().find(|known| strsim::osa_distance(name, known) <= SLIP)

@@ -94,7 +94,7 @@ fn names(filter: &FeedFilter) -> String {
 /// All events in one order, which is the same for every reader and never changes. A reader that resumes at its
 /// cursor misses nothing and sees nothing twice, even with concurrent writers.
 ///
-/// The order is that of the numbers of commits (`numbering.rs`). A cursor names its commit by a random identity. A database
+/// The order is that of the numbers of commits (`numbering.rs`). A cursor names its commit by its identity, which is partly random. A database
 /// that forgot the commit, such as a promoted standby or an older copy, does not find it and refuses the cursor.
 #[derive(Clone)]
 pub struct Feed(pub(super) Arc<Engine>);

@@ -205,8 +205,8 @@ pub(crate) trait Connection: Send {
         false
     }
 
-    /// Sets whether the next transactions have work under a lease alone: then an answer that is late is looked up early enough to try
-    /// again while the lease lasts. An embedded database is never late.
+    /// Sets whether the next transactions have work under a lease alone. Then an answer that is late is looked up early enough to
+    /// try again while the lease lasts. An embedded database is never late.
     fn hurry(&mut self, _hurried: bool) {}
 
     /// Begins a transaction.
@@ -284,7 +284,8 @@ impl Session {
         Self { inner, ids, newest: None, changes: 0, commit: None, has_events: false }
     }
 
-    /// Makes it the only one that writes: the identities of its commits are their order.
+    /// Returns the session of the only process that writes. Each commit gets an identity above `newest` and above those of earlier
+    /// commits.
     pub(crate) fn after(mut self, newest: i64) -> Self {
         self.newest = Some(newest);
         self

@@ -101,19 +101,20 @@ impl Migrating {
     /// index that the other one makes would wait for it.
     async fn be_alone(&mut self) -> Result<(), StoreError> {
         let failed = failed("lock the migrations");
-        let mut logged = false;
+        let (begun, mut logged) = (Instant::now(), false);
         loop {
             let text = AssertSqlSafe(format!("SELECT pg_try_advisory_lock({ALONE}) AS is_alone"));
             let row = sqlx::raw_sql(text).fetch_one(&mut self.conn).await.map_err(&failed)?;
             if row.try_get("is_alone").map_err(&failed)? {
+                self.begun = Instant::now();
                 return Ok(());
             }
-            if self.begun.elapsed() > PATIENCE {
+            if begun.elapsed() > PATIENCE {
                 return Err(StoreError::Unavailable {
                     action: "be migrated",
                     message: format!(
-                        "another process has been migrating it for {} minutes. When it has ended, run `turnstone migrate` \
-                         again; this one changed nothing",
+                        "this process waited {} minutes for another one that migrates. When that has ended, run `turnstone \
+                         migrate` again; this one changed nothing",
                         PATIENCE.as_secs() / 60
                     ),
                 });

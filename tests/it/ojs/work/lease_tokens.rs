@@ -9,6 +9,7 @@ use turnstone_tests::ojs_server::Reply;
 
 on_every_store![
     a_report_of_an_older_attempt_is_refused,
+    a_report_of_an_attempt_that_is_over_is_refused,
     a_report_with_the_current_token_is_accepted,
     a_report_without_a_token_is_accepted_as_before,
     a_beat_with_one_old_token_renews_nothing,
@@ -97,6 +98,21 @@ async fn a_report_of_an_older_attempt_is_refused(server: &OjsServer) {
     server.pass_ms(61_000).await;
     let late = with_header(server, &all(&id)[5], &old).await.expect(409);
     assert_eq!(late.code(), "stale_lease", "a saved state of a job that waits");
+}
+
+async fn a_report_of_an_attempt_that_is_over_is_refused(server: &OjsServer) {
+    push(server, json!({})).await;
+    let (id, token) = fetched(server).await;
+    let failed = json!({"job_id": id, "worker_id": "w", "ext_lease_token": token,
+                        "error": {"code": "e", "message": "m"}});
+    server.post("/ojs/v1/workers/nack", &failed).await.expect(200);
+    let before = server.job(&id).await;
+    assert_eq!(before["state"], "retryable");
+    for report in all(&id) {
+        let refused = with_header(server, &report, &token).await.expect(409);
+        assert_eq!(refused.code(), "stale_lease", "{report:?}");
+    }
+    assert_eq!(server.job(&id).await, before);
 }
 
 async fn a_report_with_the_current_token_is_accepted(server: &OjsServer) {

@@ -179,7 +179,9 @@ fn apply_one(
         return Ok(RemoteOutcome::NotFound);
     };
     if job.state != JobState::Active {
-        return Ok(RemoteOutcome::WrongState(job.state));
+        // The token is that of an attempt which is over, and another attempt may follow.
+        let is_over = report.token.is_some() && !job.state.is_terminal();
+        return Ok(if is_over { RemoteOutcome::StaleLease } else { RemoteOutcome::WrongState(job.state) });
     }
     if job.engagement_seq.is_some() {
         return Ok(RemoteOutcome::NotForYou);
