@@ -107,7 +107,7 @@ async fn run(dev: &Dev, input: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[cfg_attr(not(target_os = "linux"), ignore = "needs /proc, which Linux has")]
+#[ignore = "long: hundreds of megabytes of answers"]
 async fn hostile_tools_and_models_cost_no_memory_and_have_their_codes() {
     let (tools, _serving) = tools().await;
     let models = ModelServer::start(script).await;

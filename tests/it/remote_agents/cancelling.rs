@@ -90,6 +90,7 @@ async fn a_cancelled_parked_job_cancels_its_remote_call_across_kills() {
 /// Issue 7, "Cancel": a job is cancelled before the request that begins the remote call is answered. The call that
 /// may have begun is cancelled; where its id is unknown, an event reports it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: the time limits of real calls"]
 async fn a_remote_call_that_may_have_begun_is_cancelled() {
     for (protocol, place) in PROTOCOLS {
         let models = ModelServer::start(thinking(Gate::default())).await;
@@ -118,6 +119,7 @@ async fn a_remote_call_that_may_have_begun_is_cancelled() {
 /// Issue 7, "Cancel": a remote call that began, although every answer to its request was lost, is cancelled when the
 /// call has failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: the time limits of real calls"]
 async fn a_remote_call_without_an_answer_is_cancelled() {
     let models = ModelServer::start(thinking(Gate::default())).await;
     let far = Site::start(&models.url, "", &[("scout", "")]).await;

@@ -127,7 +127,7 @@ async fn a_server_inherits_no_secret_and_receives_its_own() {
 }
 
 #[tokio::test]
-#[cfg_attr(no_python, ignore = "needs Python 3")]
+#[ignore = "long: the time limit of a handshake"]
 async fn a_server_without_a_handshake_is_retried_later() {
     // The silent server has to start before it is silent.
     for (mode, word, ms) in
