@@ -68,7 +68,7 @@ impl Made {
 
     /// With a text of its own for each database.
     fn apart(sqlite: &str, postgres: String) -> Result<Self, String> {
-        Ok(Self { sqlite: expand(sqlite, Dialect::Sqlite)?, postgres, ..Self::default() })
+        Ok(Self { postgres, ..Self::common(sqlite)? })
     }
 }
 
