@@ -262,7 +262,7 @@ CREATE INDEX input_definitions_digest ON input_definitions (digest);
 -- the tree has a budget of its own, with a name.
 -- One row per shared budget, too (of the fleet, a tenant, an agent, a model; altogether or per day): it counts nothing, and
 -- takes a number below zero, so that it never meets the number of a job; budget_rules has its limits.
--- What is settled and what is reserved never exceed the limit together.
+-- A reservation never exceeds what is left of the limit. What is settled may, by what calls used above their reservations.
 CREATE TABLE totals (
     seq            BIGINT  PRIMARY KEY,
     turns          BIGINT  NOT NULL DEFAULT 0,         -- complete turns
@@ -286,9 +286,7 @@ CREATE TABLE totals (
     money_reserved BIGINT  NOT NULL DEFAULT 0,
     on_exceed      TEXT,                               -- retry, park or fail
     warn_at        BIGINT,                             -- percent
-    CHECK (settled >= 0 AND reserved >= 0 AND money_settled >= 0 AND money_reserved >= 0
-           AND (token_limit IS NULL OR settled + reserved <= token_limit)
-           AND (money_limit IS NULL OR money_settled + money_reserved <= money_limit))
+    CHECK (settled >= 0 AND reserved >= 0 AND money_settled >= 0 AND money_reserved >= 0)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 CREATE UNIQUE INDEX totals_named ON totals (name, day) WHERE name IS NOT NULL;
 

@@ -259,7 +259,7 @@ CREATE INDEX input_definitions_digest ON input_definitions (digest);
 -- the tree has a budget of its own, with a name.
 -- One row per shared budget, too (of the fleet, a tenant, an agent, a model; altogether or per day): it counts nothing, and
 -- takes a number below zero, so that it never meets the number of a job; budget_rules has its limits.
--- What is settled and what is reserved never exceed the limit together.
+-- A reservation never exceeds what is left of the limit. What is settled may, by what calls used above their reservations.
 CREATE TABLE totals (
     seq            INTEGER PRIMARY KEY,
     turns          INTEGER NOT NULL DEFAULT 0,         -- complete turns
@@ -285,10 +285,9 @@ CREATE TABLE totals (
     on_exceed      TEXT    CHECK (on_exceed IN ('retry', 'park', 'fail')),
     warn_at        INTEGER CHECK (warn_at BETWEEN 1 AND 100),
     CHECK (settled >= 0 AND reserved >= 0),
-    CHECK (token_limit IS NULL OR settled + reserved <= token_limit),
     CHECK ((name IS NULL) = (scope = 'engagement')),
     CHECK ((day IS NULL) = (name IS NULL)),
-    CHECK (money_reserved >= 0 AND (money_limit IS NULL OR money_settled + money_reserved <= money_limit))
+    CHECK (money_reserved >= 0)
 );
 CREATE UNIQUE INDEX totals_named ON totals (name, day) WHERE name IS NOT NULL;
 

@@ -207,30 +207,6 @@ fn reserve(
     Ok(())
 }
 
-/// Returns what can be booked. A call that no budget limited when it was made may have used more than was reserved
-/// for it, and a limit may have been set meanwhile.
-fn within_limits(unit: &Unit, seq: i64, (reserved, used): (i64, i64), money: i64) -> (i64, i64) {
-    let Some((job, own)) = unit.job(seq).zip(unit.engagement_of(seq).map(|row| row.budget_seq)) else {
-        return (used, money);
-    };
-    let mut most = (i64::MAX, i64::MAX);
-    let held = |budget_seq: i64| job.shares.iter().find(|share| share.budget_seq == budget_seq);
-    let shared = job.shares.iter().map(|share| share.budget_seq).filter(|budget_seq| *budget_seq != own);
-    for budget_seq in std::iter::once(own).chain(shared) {
-        let budget = unit.budget(budget_seq);
-        let (tokens, cost) = held(budget_seq).map_or((0, 0), |share| (share.tokens, share.money));
-        let tokens = if budget_seq == own { reserved } else { tokens };
-        let room = |measure, held: i64| {
-            let purse = budget.purse(measure);
-            let free = |limit: i64| limit.saturating_sub(purse.settled).saturating_sub(purse.reserved);
-            purse.limit.map_or(i64::MAX, |limit| free(limit).max(0).saturating_add(held))
-        };
-        most.0 = most.0.min(room(Measure::Tokens, tokens));
-        most.1 = most.1.min(room(Measure::Money, cost));
-    }
-    (used.min(most.0), money.min(most.1))
-}
-
 fn settle(
     unit: &mut Unit,
     seq: i64,
@@ -238,7 +214,6 @@ fn settle(
     money: i64,
     now: Timestamp,
 ) -> Result<(), LedgerError> {
-    let (used, money) = within_limits(unit, seq, (reserved, used), money);
     let shares = unit.take_shares(seq)?;
     let own = unit.engagement_of(seq).map(|row| row.budget_seq);
     if let Some(own) = own {
@@ -274,7 +249,10 @@ fn spend(unit: &mut Unit, seq: i64, charge: &Charge, now: Timestamp) -> Result<(
         paying.push((account.seq, money));
     }
     for (budget_seq, money) in paying {
-        unit.spend(seq, budget_seq, Move { money_settled: money, ..Move::default() }, now)?;
+        // Reserved and booked in one, so the row has to have room for it.
+        unit.set_aside(budget_seq, money);
+        let by = Move { money_settled: money, money_reserved: -money, ..Move::default() };
+        unit.spend(seq, budget_seq, by, now)?;
     }
     Ok(())
 }

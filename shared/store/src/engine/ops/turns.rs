@@ -91,6 +91,8 @@ async fn read(
     unit.take_in(session, rows).await?;
     session_state::take_in(session, unit, steps).await?;
     artifacts::take_in(session, unit, steps).await?;
+    let waited = steps.iter().filter_map(|step| charge::waits(step)?.name.clone()).collect();
+    read_by(session, "lock budgets", &sql::LOCK_BUDGET_RULES, waited, |_| Ok(())).await?;
     unit.read_shared(session, &charge::named(steps)).await?;
     let charged = steps.iter().filter(|step| charge::moves(step));
     let jobs: Vec<i64> = charged.filter_map(|step| unit.seq_of(&step.lease.job)).collect();

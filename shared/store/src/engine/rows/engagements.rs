@@ -86,6 +86,8 @@ declare! {
         most: i64,
         money_least: i64,
         money_most: i64,
+        granted: Option<i64>,
+        money_granted: Option<i64>,
     }
 
     /// A job that waits for a budget: a shared one by name and day, or that of its engagement.

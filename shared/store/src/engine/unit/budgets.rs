@@ -2,8 +2,8 @@
 //! reserved.
 //!
 //! They are written by differences, so that a budget that many processes use need not be as it was read. Two rules
-//! hold all the same: a limit is never exceeded, and a warning is given once. The statement itself and the table's
-//! CHECKs enforce them. When one fails, the whole transaction fails, and is tried again with the rows locked.
+//! hold all the same: a reservation never exceeds what is left, and a warning is given once. The statement itself enforces
+//! them. When one fails, the whole transaction fails, and is tried again with the rows locked.
 
 use super::super::rows::{
     BudgetDay, CallCost, EngagementRow, Fields, Inconsistency, ReadCounters, Reservation, Share, TotalsMove,
@@ -26,6 +26,14 @@ pub(in super::super) struct Move {
     pub reserved: i64,
     pub money_settled: i64,
     pub money_reserved: i64,
+}
+
+/// The most that the reservations of a unit add at once to what is settled and reserved; `None` without one. What a call used
+/// above its reservation counts only for the reservations behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Granted {
+    tokens: Option<i64>,
+    money: Option<i64>,
 }
 
 /// Counters of an engagement as they are now, and as they were read.
@@ -61,6 +69,7 @@ pub(in super::super) struct Budgets {
     read: BTreeMap<i64, Budget>,
     now: BTreeMap<i64, Budget>,
     moves: BTreeMap<i64, Move>,
+    granted: BTreeMap<i64, Granted>,
     shared: BTreeMap<i64, Shared>,
     reserved: Vec<Reservation>,
     settled: BTreeSet<i64>,
@@ -111,6 +120,13 @@ impl Budgets {
         sum.reserved = sum.reserved.saturating_add(by.reserved);
         sum.money_settled = sum.money_settled.saturating_add(by.money_settled);
         sum.money_reserved = sum.money_reserved.saturating_add(by.money_reserved);
+        let granted = self.granted.entry(seq).or_default();
+        if by.reserved > 0 {
+            granted.tokens = granted.tokens.max(Some(sum.settled.saturating_add(sum.reserved)));
+        }
+        if by.money_reserved > 0 {
+            granted.money = granted.money.max(Some(sum.money_settled.saturating_add(sum.money_reserved)));
+        }
         if let Some(budget) = self.now.get_mut(&seq) {
             budget.settled = budget.settled.saturating_add(by.settled);
             budget.reserved = budget.reserved.saturating_add(by.reserved);
@@ -154,7 +170,7 @@ impl Budgets {
         }
         writes.insert("write reservations", take(&mut self.reserved));
         writes.all("wait for budgets", &sql::INSERT_BUDGET_WAITS, take(&mut self.waits));
-        let mut moves = take(&mut self.moves);
+        let (mut moves, granted) = (take(&mut self.moves), take(&mut self.granted));
         for seq in counted.keys() {
             moves.entry(*seq).or_default();
         }
@@ -165,6 +181,7 @@ impl Budgets {
             let (least, most) = self.bounds(seq, Measure::Tokens, by.settled);
             let (money_least, money_most) = self.bounds(seq, Measure::Money, by.money_settled);
             let Move { settled, reserved, money_settled, money_reserved } = by;
+            let granted = granted.get(&seq).copied().unwrap_or_default();
             rows.push(TotalsMove {
                 seq,
                 turns: counters.map(|row| row.turns),
@@ -184,6 +201,8 @@ impl Budgets {
                 most,
                 money_least,
                 money_most,
+                granted: granted.tokens,
+                money_granted: granted.money,
             });
             self.read.extend(self.now.get(&seq).map(|now| (seq, *now)));
         }
@@ -341,6 +360,11 @@ impl Unit {
         );
         self.change_job(job_seq)?.shares.push(share);
         Ok(())
+    }
+
+    /// Reserves money for a payment of the same commit.
+    pub(in super::super) fn set_aside(&mut self, budget_seq: i64, money: i64) {
+        self.budgets.move_by(budget_seq, Move { money_reserved: money, ..Move::default() });
     }
 
     /// Takes away the amounts that a job has reserved beyond the tokens of its engagement's budget; the caller
