@@ -42,13 +42,23 @@ impl Names {
         self.given_at("id", value)
     }
 
+    /// Returns the place of a member. An id that has a name is in the order of the names: the id of a delegate may sort before that
+    /// of its caller.
+    fn place(&self, member: &str) -> (usize, String) {
+        match self.known.get(member) {
+            // The 10th comes after the 2nd.
+            Some(name) => (name.len(), name.clone()),
+            None => (0, member.to_owned()),
+        }
+    }
+
     fn given_at(&mut self, field: &str, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(field, text)),
             Value::Array(items) => items.iter().map(|item| self.given_at(field, item)).collect(),
             Value::Object(members) => {
                 let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
-                sorted.sort_by_key(|(name, _)| *name);
+                sorted.sort_by_cached_key(|(name, _)| self.place(name));
                 let mut named = Vec::new();
                 for (name, value) in sorted {
                     let member = self.text("id", name);
@@ -103,4 +113,18 @@ fn is_uuid(text: &str) -> bool {
             8 | 13 | 18 | 23 => byte == b'-',
             _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
         })
+}
+
+#[test]
+fn ids_are_named_in_the_order_in_which_their_owners_were_made() {
+    let id = |last: u8| format!("0190a7b2-0000-7000-8000-{last:012}");
+    let mut names = Names::default();
+    // The one that was made first sorts last.
+    names.announce("engagement", &serde_json::json!([id(9), id(1)]));
+    let of = serde_json::json!({id(1): {"call_id": id(3)}, id(9): {"call_id": id(2)}});
+    let named = serde_json::json!({
+        "<engagement 1>": {"call_id": "<call 1>"},
+        "<engagement 2>": {"call_id": "<call 2>"},
+    });
+    assert_eq!(names.given(&of), named);
 }
