@@ -12,7 +12,8 @@ use std::fmt;
 pub struct Cursor {
     /// The number of the commit in the order of all commits; 0 until the store has looked it up.
     pub number: i64,
-    /// The identity of the commit, which is partly random. 0 names none: the number alone is the position, as in the marks of the store.
+    /// The identity of the commit, which is partly random. 0 names none: the number alone is the position, as in the marks of
+    /// the store.
     pub commit: i64,
     /// The stream of the event.
     pub stream: i64,

@@ -110,8 +110,10 @@ impl EnqueueRequest {
                 false => options.insert_new(name, value),
             }
         }
-        // The option takes precedence, and the member has to be right all the same.
-        JobOptions::read(&twice, now)?;
+        if !twice.is_empty() {
+            // The option takes precedence, and the member has to be right all the same.
+            JobOptions::read(&twice, now)?;
+        }
         // The member of that name takes precedence (OJS job versioning §5.3).
         if let Some(version) = version.filter(|_| top.given("version").is_none()) {
             top.insert("version", version);

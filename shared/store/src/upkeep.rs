@@ -60,8 +60,8 @@ pub enum Duty {
 /// The scheduler's side of the store.
 #[async_trait]
 pub trait Upkeep: Send + Sync + 'static {
-    /// Takes note of the steps that the clock of the caller made. The duties compare leases and attempts by elapsed time:
-    /// what was written before a step forward ends later by the step.
+    /// Records the steps of the caller's clock. The duties compare leases and attempts by elapsed time: the end of a lease that
+    /// began before a step forward is later by the length of the step.
     fn follow(&self, steps: ClockSteps) {
         let _ = steps;
     }
