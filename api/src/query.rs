@@ -1,5 +1,5 @@
-//! Unknown query parameters are refused: a filter with a misspelt name would filter nothing, and a cursor with another
-//! name would return the first page again.
+//! Query parameters that are unknown or given twice are refused: a filter with a misspelt name would filter nothing, a
+//! cursor with another name would return the first page again, and only one of two values could hold.
 //!
 //! The known parameters of an endpoint are those in the OpenAPI document, so that no endpoint takes others than it
 //! describes. An endpoint that describes none takes none.
@@ -60,11 +60,15 @@ impl Described {
         self.0.get(path)?.iter().find(|(known, _)| known == method).map(|(_, names)| names)
     }
 
-    /// Returns the error about the first unknown name, if there is one.
+    /// Returns the error about the first name that is unknown or given twice, if there is one.
     fn wrong(&self, path: &str, method: &Method, sent: &[(String, String)]) -> Option<OjsError> {
         let none = BTreeSet::new();
         let known = self.known(path, method).unwrap_or(&none);
-        let name = sent.iter().map(|(name, _)| name).find(|name| !known.contains(*name))?;
+        let mut given = BTreeSet::new();
+        let (name, _) = sent.iter().find(|(name, _)| !known.contains(name) || !given.insert(name))?;
+        if known.contains(name) {
+            return Some(OjsError::invalid_request(name, "is given twice; give it once"));
+        }
         let same = SAME.iter().filter(|(other, _)| other == name).flat_map(|(_, same)| same.iter().copied());
         let meant = same
             .into_iter()
@@ -99,7 +103,7 @@ fn names(operation: &Operation) -> BTreeSet<String> {
     operation.parameters.iter().flatten().filter_map(query).collect()
 }
 
-/// Refuses unknown parameters.
+/// Refuses parameters that are unknown or given twice.
 pub(crate) async fn check(State(known): State<Arc<Described>>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     match known.refused(path, request.method(), request.uri()) {
@@ -113,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_undescribed_parameter_is_refused_by_name() {
+    fn an_undescribed_or_repeated_parameter_is_refused_by_name() {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         let paths = [
             ("/jobs", vec![(Method::GET, set(&["state", "page", "per_page"]))]),
@@ -138,6 +142,7 @@ mod tests {
             ("/jobs?limit=1&per_page=1", "limit is no parameter"),
             ("/jobs?colour=1", "which has `page`, `per_page`, `state`"),
             ("/jobs?=1", "is no parameter"),
+            ("/jobs?state=a&page=1&state=a", "state is given twice"),
         ] {
             let found = get(uri).unwrap();
             assert!(found.contains(reported), "{uri}: {found}");

@@ -249,7 +249,11 @@ fn tokens<'de, D: Deserializer<'de>>(member: D) -> Result<Option<BTreeMap<String
         let Value::Object(tokens) = value else {
             return Err(format!("must be an object of tokens by the ids of jobs, not {}", read::kind(value)));
         };
-        tokens.iter().map(|(id, token)| Ok((id.clone(), lease_token(token)?))).collect()
+        let read = |(id, token)| match lease_token(token) {
+            Ok(token) => Ok((String::clone(id), token)),
+            Err(why) => Err(format!("of `{}` {why}", read::shortened(id, 60))),
+        };
+        tokens.iter().map(read).collect()
     })
 }
 

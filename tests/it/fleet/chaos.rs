@@ -162,27 +162,27 @@ impl<'a> Api<'a> {
     async fn start(fleet: &'a Fleet) -> Self {
         let (folder, bind) = (configured(fleet), "127.0.0.1:0".to_owned());
         let mut api = Self { fleet, folder, bind, program: RefCell::default() };
-        let mut program = api.process();
-        api.bind = program.first_line("turnstone listens on http://").await;
-        api.program.replace(Some(program));
+        api.bind = api.listen().await;
         api
     }
 
-    fn process(&self) -> Program {
+    /// Starts a process, and returns its address.
+    async fn listen(&self) -> String {
         let place = self.fleet.place.to_string();
-        Program::start(
-            self.folder.path(),
-            &["api", "--bind", &self.bind],
-            &[("DATABASE_URL", place.as_str())],
-        )
+        let (arguments, environment) = (["api", "--bind", &self.bind], [("DATABASE_URL", place.as_str())]);
+        let mut program = Program::start(self.folder.path(), &arguments, &environment);
+        let address = program.first_line("turnstone listens on http://").await;
+        self.program.replace(Some(program));
+        address
     }
 
-    /// Kills the process and starts another one. Clients wait until it listens.
+    /// Kills the process and starts another one. Returns when it listens: it ends when the database is down at its start,
+    /// and nothing here starts it a third time.
     async fn kill(&self) {
         let mut program = self.program.take().expect("a running api");
         program.signal("KILL");
         assert_eq!(program.ended().await, None, "{}", program.warned());
-        self.program.replace(Some(self.process()));
+        self.listen().await;
     }
 
     /// Enqueues jobs, a few ahead of the workers. A request without an answer is repeated under the same id.

@@ -30,6 +30,8 @@ async fn an_unknown_parameter_is_refused(server: &OjsServer) {
         ("/readyz?verbose", "is no parameter of this endpoint, which has none"),
         ("/openapi.json?pretty=1", "is no parameter of this endpoint, which has none"),
         ("/reviews?colour=red", "is no parameter of this endpoint, which has"),
+        ("/ojs/v1/admin/jobs?state=active&state=completed", "state is given twice"),
+        ("/ojs/v1/events?types=job.completed&types=job.failed", "types is given twice"),
     ] {
         let reply = server.get(path).await.expect(400);
         assert!(reply.text.contains(meant), "{path}: {}", reply.text);

@@ -1,6 +1,7 @@
 //! The place of a measurement: a fresh file in a directory of the disk that matters, or a store that the user names.
 
 use super::database::Spending;
+use crate::commands::dev::DataDir;
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub struct Ground {
     /// True if it is removed when this is dropped.
     pub temporary: bool,
     _dir: Option<TempDir>,
+    // A second process that writes the file would not know the newest events of the first.
+    _taken: Option<DataDir>,
 }
 
 impl BenchPlace {
@@ -106,13 +109,13 @@ impl BenchPlace {
     /// Opens a store: the user's, or one that is new each time.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// It cannot be opened, or another process uses it.
     pub async fn open(&self) -> Result<Ground, Failure> {
         let ids = Arc::new(SystemIds);
         if let Some(options) = self.postgres() {
             let opened = PostgresStore::open(&options, ids).await;
             let (store, clock) = opened.map_err(|error| Failure::failed(error.to_string()))?;
-            return Ok(Ground { store, clock, temporary: false, _dir: None });
+            return Ok(Ground { store, clock, temporary: false, _dir: None, _taken: None });
         }
         let dir = match self.given {
             Some(_) => None,
@@ -127,10 +130,11 @@ impl BenchPlace {
             (None, Some(NamedStore::Sqlite(path))) => path.clone(),
             (dir, _) => dir.as_ref().map_or(Path::new(""), TempDir::path).join("bench.db"),
         };
+        let taken = DataDir::of(&path)?;
         let store = SqliteStore::open(&path, ids).await.map_err(|error| {
             Failure::failed(format!("the store {} cannot be opened: {error}", path.display()))
         })?;
-        Ok(Ground { store, clock: Arc::new(SystemClock), temporary: dir.is_some(), _dir: dir })
+        Ok(Ground { store, clock: Arc::new(SystemClock), temporary: dir.is_some(), _dir: dir, _taken: taken })
     }
 
     /// Opens the same store with new connections: a server counts the work of a connection at the latest when it ends.

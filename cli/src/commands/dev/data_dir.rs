@@ -63,6 +63,19 @@ impl DataDir {
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
+    /// Takes the data directory of a database file; `None` if the file is not in one.
+    ///
+    /// # Errors
+    /// As [`DataDir::take`].
+    pub fn of(database: &Path) -> Result<Option<Self>, Failure> {
+        match database.parent() {
+            Some(dir) if Self::database_in(dir) == database && dir.join(LOCK).exists() => {
+                Self::take(dir).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Returns the database file.
     #[must_use]
     pub fn database(&self) -> PathBuf {
@@ -119,8 +132,17 @@ mod tests {
         let refused = DataDir::take(&path).unwrap_err();
         assert_eq!(refused.exit, Exit::Conflict);
         assert!(refused.message.contains(&format!("process {}", std::process::id())), "{refused}");
+        assert!(
+            DataDir::of(&first.database()).is_err() && DataDir::of(&path.join("other.db")).unwrap().is_none()
+        );
+        let database = first.database();
         drop(first);
         assert!(DataDir::take(&path).is_ok());
+        assert!(DataDir::of(&database).unwrap().is_some());
+        assert!(
+            DataDir::of(&parent.path().join(DATABASE)).unwrap().is_none(),
+            "no process made that directory"
+        );
     }
 
     #[test]
