@@ -229,8 +229,8 @@ async fn the_commands_of_conformance_run_as_they_stand() {
 }
 
 /// A copy that is made while jobs run is a database in which they continue.
+#[ignore = "long: a backup while jobs run"]
 #[tokio::test]
-#[cfg_attr(no_sqlite_shell, ignore = "needs the sqlite3 shell")]
 async fn the_backup_of_operating_runs_as_it_stands() {
     let folder = turnstone_tests::scratch::folder();
     write_files(folder.path(), &blocks(PAGE, "## A batch"));

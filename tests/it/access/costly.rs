@@ -77,7 +77,7 @@ async fn costly_expressions_of_an_import_end_in_time_on_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+#[ignore = "long: the same rule on PostgreSQL"]
 async fn costly_expressions_of_an_import_end_in_time_on_postgres() {
     costly_expressions_of_an_import_end_in_time(Backend::Postgres).await;
 }

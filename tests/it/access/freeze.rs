@@ -13,11 +13,10 @@ use turnstone_tests::{Backend, Fleet, Gate, OjsServer, Reply, binaries, wait};
 use turnstone_worker::model::{ModelDefaults, ProviderConfig, Providers};
 
 on_stores!(
-    everywhere: [
+    everywhere: [],
+    sqlite_first: [
         a_frozen_fleet_begins_no_call_and_loses_none,
         a_frozen_tenant_begins_no_call_and_holds_no_other,
-    ],
-    sqlite_first: [
         a_call_that_waits_for_a_place_is_frozen,
         calls_beyond_the_first_of_an_answer_are_frozen,
         a_repeated_call_is_frozen,

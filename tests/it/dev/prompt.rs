@@ -135,6 +135,7 @@ async fn a_watched_list_of_workers_is_printed_again_until_it_is_interrupted() {
 }
 
 /// The worker of `turnstone dev` is its process.
+#[ignore = "long: the grace of a drain"]
 #[tokio::test]
 async fn a_drained_dev_ends_in_order() {
     let (mut dev, _models, _folder) = dev(|_| Reply::text("done")).await;

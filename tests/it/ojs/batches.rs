@@ -1,13 +1,13 @@
 //! Batches: jobs found by their tag and other filters, keyset pages, and the end of a closed batch.
 
-use super::on_every_store;
+use super::on_sqlite_first;
 use super::operate::{dead, ids, mortal};
 use super::webhooks::{deliveries, settled_deliveries, subscribe};
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::{OjsServer, Receiver};
 
-on_every_store![
+on_sqlite_first![
     jobs_are_found_by_tag_agent_tenant_time_and_error_code,
     jobs_that_arrive_meanwhile_do_not_move_the_pages,
     a_wrong_filter_or_tag_is_refused,

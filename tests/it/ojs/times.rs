@@ -1,12 +1,12 @@
 //! Durations and times: each member that takes one reads the same texts, and refuses others by its name.
 
-use super::on_every_store;
+use super::on_sqlite_first;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use turnstone_tests::OjsServer;
 
-on_every_store![
+on_sqlite_first![
     a_fraction_of_a_duration_counts_in_every_member,
     a_text_that_is_no_duration_is_refused_by_its_member,
     every_member_that_takes_a_time_is_tested,

@@ -18,12 +18,12 @@ on_stores!(
         a_claimed_digest_replaces_no_agent,
         an_import_starts_no_program,
         an_import_lifts_no_review,
+    ],
+    sqlite_first: [
         every_way_to_run_a_foreign_import_is_refused,
         a_registered_agent_lets_its_imports_run,
         an_agent_of_other_tenants_admits_no_import,
         an_ad_hoc_agent_of_an_import_passes_the_checks_of_a_push,
-    ],
-    sqlite_first: [
         a_known_key_lets_an_import_run,
         an_unverified_import_is_not_signed_anew,
         a_bulk_retry_leaves_foreign_imports_alone,

@@ -80,6 +80,7 @@ async fn a_job_is_counted_by_otlp_and_for_prometheus() {
 }
 
 /// The two metrics of errors.
+#[ignore = "long: an error of each kind"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_are_counted_by_their_code() {
     let site = Site::start(&[], |request| match model_server::outcomes(request) {

@@ -17,12 +17,11 @@ on_stores!(
     everywhere: [
         a_paused_job_is_not_claimed_until_it_is_resumed,
         a_running_job_pauses_after_its_phase_and_pays_nothing_twice,
-        a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase,
         a_plain_job_keeps_the_lease_of_its_worker_and_is_held_afterwards,
         an_answer_to_a_review_does_not_resume_a_paused_job,
         an_invalid_pause_or_resume_is_refused,
     ],
-    sqlite_first: [],
+    sqlite_first: [a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase],
 );
 
 /// Claims all available jobs.

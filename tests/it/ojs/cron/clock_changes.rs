@@ -1,12 +1,12 @@
 //! Entries whose time zone changes its clock, with and without a scheduler during the change.
 
-use super::super::on_every_store;
+use super::super::on_sqlite_first;
 use super::{MINUTE, entry, every_minute, jobs};
 use serde_json::{Value, json};
 use turnstone_domain::Timestamp;
 use turnstone_tests::OjsServer;
 
-on_every_store![
+on_sqlite_first![
     entries_run_through_a_change_of_the_clock,
     occurrences_around_a_change_that_were_missed_follow_the_policy,
 ];
