@@ -3,13 +3,14 @@
 use crate::breakers::BreakerWatch;
 use crate::cache::Cache;
 use crate::freeze::FreezeWatch;
+use crate::model::estimates::Estimates;
 use crate::model::{ModelLimits, Prices, Providers};
 use crate::options::WorkerOptions;
 use crate::schema_check;
 use crate::tool::Toolbox;
 use crate::writes::Writes;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_blocking::{in_place, wait_in_place};
 use turnstone_domain::policy::Expression;
@@ -49,6 +50,8 @@ pub struct Deps {
     pub remote_calls: Option<RemoteCalls>,
     /// The prices of models and tools.
     pub prices: Prices,
+    /// What is known of models for the estimates of their calls.
+    pub estimates: Estimates,
     /// The groups of reviewers, and the consequence of a missed deadline.
     pub reviews: ReviewRules,
     /// The tools.
@@ -118,6 +121,7 @@ impl Deps {
             credentials: None,
             remote_calls: None,
             prices,
+            estimates: Estimates::default(),
             reviews: ReviewRules::default(),
             toolbox,
             options,
@@ -167,6 +171,12 @@ impl Deps {
     #[must_use]
     pub fn with_prices(self, prices: Prices) -> Self {
         Self { prices, ..self }
+    }
+
+    /// Adds the contexts of models, in tokens by `provider/model`.
+    #[must_use]
+    pub fn with_context_tokens(self, models: BTreeMap<String, i64>) -> Self {
+        Self { estimates: Estimates::of(models), ..self }
     }
 
     /// Compiles a schema in a place that may block, and keeps it for [`Deps::check`].

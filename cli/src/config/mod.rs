@@ -104,6 +104,17 @@ impl Config {
                 return wrong(key, "is 0; it must be at least 1".to_owned());
             }
         }
+        let named = |model: &str| {
+            model.split_once('/').is_some_and(|(of, model)| !of.is_empty() && !model.is_empty())
+        };
+        if let Some((model, _)) =
+            models.context_tokens.iter().find(|(model, tokens)| !named(model) || **tokens == 0)
+        {
+            let problem = format!(
+                "`{model}` must be PROVIDER/MODEL, such as openai/gpt-4o-mini, with at least 1 token"
+            );
+            return wrong("models.context_tokens", problem);
+        }
         if let Some(Err(problem)) = self.log.filter.as_deref().map(turnstone_telemetry::check_filter) {
             return wrong("log.filter", format!("cannot be used: {problem}"));
         }
@@ -146,7 +157,7 @@ mod tests {
     #[test]
     fn values_that_cannot_work_are_named() {
         type Spoil = fn(&mut Config);
-        let broken: [(&str, Spoil); 13] = [
+        let broken: [(&str, Spoil); 15] = [
             ("worker.name", |c| c.worker.name = Some("two words".into())),
             ("store.connections", |c| c.store.connections = 1),
             ("store.writers", |c| c.store.writers = 0),
@@ -159,6 +170,8 @@ mod tests {
             ("client.url", |c| c.client.url = "localhost:8080".into()),
             ("models.timeout_ms", |c| c.models.timeout_ms = 0),
             ("models.max_tokens", |c| c.models.max_tokens = 0),
+            ("models.context_tokens", |c| c.models.context_tokens = [("p/m".to_owned(), 0)].into()),
+            ("models.context_tokens", |c| c.models.context_tokens = [("/m".to_owned(), 9)].into()),
             ("log.filter", |c| c.log.filter = Some("worker=loudly".into())),
         ];
         for (key, spoil) in broken {

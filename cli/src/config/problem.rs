@@ -184,7 +184,10 @@ mod tests {
     #[test]
     fn nothing_is_suggested_for_a_word_that_is_like_no_other() {
         let (_, hint) = refusal("[models]\nxyzzy = 1\n", &[]);
-        assert_eq!(hint, "known here: default_provider, default_model, timeout_ms, max_tokens");
+        assert_eq!(
+            hint,
+            "known here: default_provider, default_model, timeout_ms, max_tokens, context_tokens"
+        );
     }
 
     #[test]

@@ -300,11 +300,27 @@ pub struct ModelsConfig {
     pub timeout_ms: u64,
     /// The most tokens of one answer, unless the agent or the job sets another limit.
     pub max_tokens: u32,
+    /// The most tokens of a prompt and its answer together, by `provider/model`. A higher count of a call is not believed.
+    pub context_tokens: BTreeMap<String, u32>,
 }
 
 impl Default for ModelsConfig {
     fn default() -> Self {
-        Self { default_provider: None, default_model: None, timeout_ms: 120_000, max_tokens: 4_096 }
+        Self {
+            default_provider: None,
+            default_model: None,
+            timeout_ms: 120_000,
+            max_tokens: 4_096,
+            context_tokens: BTreeMap::new(),
+        }
+    }
+}
+
+impl ModelsConfig {
+    /// Returns the contexts of models, in tokens.
+    #[must_use]
+    pub fn contexts(&self) -> BTreeMap<String, i64> {
+        self.context_tokens.iter().map(|(model, tokens)| (model.clone(), i64::from(*tokens))).collect()
     }
 }
 

@@ -44,13 +44,13 @@ pub enum BudgetMove {
     Settle {
         /// The reservation.
         reserved: i64,
-        /// The booked amount; never more than `reserved`.
+        /// The booked amount; more than `reserved` when the provider used more than the call was thought to use.
         used: i64,
     },
 }
 
-/// The state of a budget in tokens. `settled + reserved ≤ limit` holds at every commit; the database repeats it as a
-/// CHECK.
+/// The state of a budget in tokens. A reservation is made only while `settled + reserved ≤ limit` holds with it. What is
+/// settled may exceed the limit, by what answers used above their reservations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Budget {
     /// The most tokens that may ever be spent; `None` is unlimited.
@@ -149,43 +149,25 @@ pub fn allow(prompt_bound: i64, wanted_max_tokens: i64, left: Option<i64>) -> Op
     (max_tokens >= 1).then(|| Allowance { reserve: prompt_bound.saturating_add(max_tokens), max_tokens })
 }
 
-/// Returns the tokens to book for a call, from the provider's report.
-///
-/// The provider's count is untrusted: it may be absent, negative, absurd or above the cap of the call. The booked count
-/// is never negative and never above the reservation. Without a report the whole reservation is booked, because the
-/// call was paid for.
-#[must_use]
-pub fn book(reported: Option<i64>, reserved: i64) -> i64 {
-    reported.map_or(reserved, |tokens| tokens.clamp(0, reserved))
-}
-
-/// A count of more than this many times the expected maximum of a call is not believed.
+/// A count of more than this many times the estimate of its call is not believed.
 const BELIEVED_TIMES: i64 = 10;
 
-/// Returns the tokens to book for a call without a budget: the provider's count, even above the expected maximum. An
-/// absurd count is booked as [`book`] does.
+/// Returns true if a call can have used so many tokens: none less than none, and none more than the model's context has.
+/// Where the context is not known, ten times the estimate is the most.
 #[must_use]
-pub fn book_unlimited(reported: Option<i64>, reserved: i64) -> i64 {
-    match reported {
-        Some(tokens) if tokens > reserved && tokens <= reserved.saturating_mul(BELIEVED_TIMES) => tokens,
-        reported => book(reported, reserved),
-    }
+pub fn is_possible(reported: i64, estimate: i64, context_tokens: Option<i64>) -> bool {
+    (0..=context_tokens.unwrap_or(estimate.saturating_mul(BELIEVED_TIMES))).contains(&reported)
+}
+
+/// Returns the tokens of a text of so many bytes, roughly: four bytes of most languages' texts are one token.
+#[must_use]
+pub fn estimate(bytes: usize) -> i64 {
+    i64::try_from(bytes.div_ceil(4)).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn without_a_limit_the_count_is_believed_unless_it_is_absurd() {
-        assert_eq!(book_unlimited(Some(120), 67), 120);
-        assert_eq!(book_unlimited(Some(30), 67), 30);
-        assert_eq!(book_unlimited(Some(670), 67), 670);
-        assert_eq!(book_unlimited(Some(671), 67), 67);
-        assert_eq!(book_unlimited(Some(i64::MAX), 67), 67);
-        assert_eq!(book_unlimited(Some(-1), 67), 0);
-        assert_eq!(book_unlimited(None, 67), 67);
-    }
 
     #[test]
     fn the_cap_shrinks_to_what_is_left() {
@@ -208,10 +190,17 @@ mod tests {
     }
 
     #[test]
-    fn odd_reports_are_booked_within_the_reservation() {
-        assert_eq!(book(Some(70), 100), 70);
-        assert_eq!(book(Some(-5), 100), 0);
-        assert_eq!(book(Some(i64::MAX), 100), 100);
-        assert_eq!(book(None, 100), 100);
+    fn a_count_is_possible_up_to_the_context_or_ten_times_the_estimate() {
+        let possible = |reported| is_possible(reported, 67, None);
+        assert!([0, 67, 120, 670].into_iter().all(possible));
+        assert!(![-1, i64::MIN, 671, i64::MAX].into_iter().any(possible));
+        let in_context = |reported| is_possible(reported, 67, Some(2_000));
+        assert!([0, 671, 2_000].into_iter().all(in_context) && ![-1, 2_001].into_iter().any(in_context));
+        assert!(is_possible(i64::MAX, i64::MAX, None), "no overflow");
+    }
+
+    #[test]
+    fn a_text_has_a_token_for_four_bytes() {
+        assert_eq!([0, 1, 4, 5, 200].map(estimate), [0, 1, 1, 2, 50]);
     }
 }

@@ -160,7 +160,9 @@ events! {
     ReviewDecided = "review.decided", DecidedReview;
     /// A review was answered after it had been decided or had expired: on record, and without effect.
     ReviewAnsweredLate = "review.answered_late", LateAnswer;
-    /// The provider reported more tokens than the call could use; the rest was not booked.
+    /// An answer used more tokens or money than was reserved for its call; all of it is booked.
+    ReservationExceeded = "budget.reservation_exceeded", ExceededReservation;
+    /// The provider's count of tokens is missing or impossible, so an estimate was booked.
     UsageClamped = "budget.usage_clamped", ClampedUsage;
     /// A model call would not have fitted into the rest of the budget.
     BudgetExceeded = "budget.exceeded", Overspending;
@@ -254,6 +256,7 @@ impl EventName {
                 | Self::ToolRetrying
                 | Self::ModelRetrying
                 | Self::BreakerOpened
+                | Self::ReservationExceeded
                 | Self::UsageClamped
                 | Self::BudgetExceeded
                 | Self::BudgetWarning

@@ -44,6 +44,7 @@ struct Meters {
     errors: Counter<u64>,
     tokens_input: Counter<u64>,
     tokens_output: Counter<u64>,
+    tokens_above: Counter<u64>,
     tool_calls: Counter<u64>,
     tool_errors: Counter<u64>,
     latency: Histogram<f64>,
@@ -95,6 +96,7 @@ impl Meters {
             errors: counter(names::ERRORS),
             tokens_input: counter(names::TOKENS_INPUT),
             tokens_output: counter(names::TOKENS_OUTPUT),
+            tokens_above: counter(names::TOKENS_ABOVE),
             tool_calls: counter(names::TOOL_CALLS),
             tool_errors: counter(names::TOOL_ERRORS),
             latency: meter
@@ -207,7 +209,15 @@ impl Counted {
         }
     }
 
-    /// A model answered with this usage.
+    /// An answer used so many tokens above the reservation of its call; a negative number is none.
+    pub fn exceeded(&self, provider: &str, tokens: i64) {
+        if let Ok(tokens @ 1..) = u64::try_from(tokens) {
+            let [_, provider, model] = self.call(provider);
+            meters().tokens_above.add(tokens.min(MOST_TOKENS), &[provider, model]);
+        }
+    }
+
+    /// This usage was booked for the answer of a model.
     pub fn used(&self, provider: &str, input: i64, output: i64) {
         let whole = |tokens: i64| u64::try_from(tokens).unwrap_or(0).min(MOST_TOKENS);
         meters().tokens_input.add(whole(input), &self.labels);

@@ -114,8 +114,9 @@ names! {
     Instrument INVOCATIONS = "ossa.agent.invocations", "Claims of agent jobs that a worker began to run.";
     Instrument TURNS = "ossa.agent.turns", "Turns that were completed.";
     Instrument ERRORS = "ossa.agent.errors", "Attempts that failed, by the code of the error (error.type).";
-    Instrument TOKENS_INPUT = "ossa.tokens.input", "Prompt tokens that providers counted.";
-    Instrument TOKENS_OUTPUT = "ossa.tokens.output", "Completion tokens that providers counted.";
+    Instrument TOKENS_INPUT = "ossa.tokens.input", "Prompt tokens that were booked.";
+    Instrument TOKENS_OUTPUT = "ossa.tokens.output", "Completion tokens that were booked.";
+    Instrument TOKENS_ABOVE = "turnstone.tokens.above_reservation", "Tokens that answers used above the reservations of their calls (gen_ai.provider.name).";
     Instrument TOOL_CALLS = "ossa.tool.calls", "Requests to tools; each try counts (ossa.tool.name).";
     Instrument TOOL_ERRORS = "ossa.tool.errors", "Those that failed.";
     Instrument LATENCY = "ossa.agent.latency", "How long a turn took in the worker that completed it, in milliseconds.";
@@ -130,7 +131,7 @@ names! {
     Metric DAMAGED_ROWS = "turnstone_damaged_rows_total", "Times that this process read a row that is damaged.";
     Metric REVIEWS_OPEN = "turnstone_reviews_open", "Reviews that wait for an answer.";
     Metric DATABASE_TRANSACTION = "turnstone_database_oldest_transaction_seconds", "The age of the oldest transaction of the PostgreSQL server, by `database` and `pid`; absent unless one is open for more than a minute.";
-    Metric BUDGET_USED = "turnstone_budget_used_ratio", "How much of a shared budget is used or set aside, from 0 to 1, by budget and unit (tokens, money); of a daily one today's.";
+    Metric BUDGET_USED = "turnstone_budget_used_ratio", "How much of a shared budget is used or set aside, 1 is all of it and more an overshoot of answers, by budget and unit (tokens, money); of a daily one today's.";
     Metric WORKERS = "turnstone_workers", "Registered workers, by whether they sent a recent heartbeat (alive).";
     Metric STORE_SECONDS = "turnstone_store_ping_seconds", "How long the store took to answer when it was asked last.";
     Metric UPTIME_SECONDS = "turnstone_uptime_seconds", "How long this process has run.";

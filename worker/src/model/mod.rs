@@ -3,6 +3,7 @@
 pub mod anthropic;
 mod cloud;
 pub mod declared;
+pub mod estimates;
 mod http;
 pub mod limits;
 pub mod openai;

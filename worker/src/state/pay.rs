@@ -4,7 +4,8 @@
 use super::claimed::Claimed;
 use super::outbox::Outbox;
 use super::stop::{Stop, unpriced};
-use turnstone_domain::budget::{BudgetMove, Charge, ChargeMove};
+use turnstone_domain::budget::{self, BudgetMove, Charge, ChargeMove};
+use turnstone_domain::event::{EventBody, ExceededReservation};
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::{AwayStep, ToolCallMove};
 use turnstone_domain::{CallId, EventName, TurnWrite};
@@ -84,14 +85,24 @@ async fn paid(outbox: &mut Outbox) -> Result<(), Stop> {
     }
 }
 
-/// Books the tokens that an agent on another server used, and its price once it is `over`, and returns the
+/// Books the tokens that an agent on another server used, all of them, and its price once it is `over`, and returns the
 /// rest of the reservation. Calls that returned together are settled together.
 pub fn settle(outbox: &mut Outbox, requested: &RequestedCall, (set_aside, used): (i64, i64), over: bool) {
     if set_aside == 0 {
         return;
     }
     let price = if over { outbox.claimed.deps.prices.tool(&requested.name) } else { 0 };
-    let used = used.clamp(0, set_aside);
+    // Another server's count is believed as a provider's is.
+    let used = match budget::is_possible(used.max(0), set_aside, None) {
+        true => used.max(0),
+        false => set_aside,
+    };
+    if used > set_aside {
+        outbox.claimed.trace.counted.exceeded("remote", used - set_aside);
+        let (model, provider, tool) = (None, None, Some(requested.name.clone()));
+        let exceeded = ExceededReservation { model, provider, tool, reserved: set_aside, booked: used };
+        outbox.event(&EventBody::ReservationExceeded(exceeded));
+    }
     let pending = &mut outbox.pending;
     let (reserved, before) = match pending.budget {
         Some(BudgetMove::Settle { reserved, used }) => (reserved, used),

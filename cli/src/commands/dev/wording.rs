@@ -379,6 +379,12 @@ fn of_check(body: &E) -> Option<Words> {
     let unit =
         |unit: Option<Measure>| if unit == Some(Measure::Money) { "millionths of money" } else { "tokens" };
     let (step, happened, tone, running) = match body {
+        E::ReservationExceeded(call) => {
+            let (reserved, booked) = (call.reserved, call.booked);
+            let what =
+                format!("the call used {booked} tokens, more than the {reserved} that were reserved for it");
+            ("budget", what, T::Warning, "infer")
+        }
         E::UsageClamped(usage) => {
             let (reported, booked) = (usage.reported, usage.booked);
             let what = format!("the provider reported {reported} tokens; {booked} were booked");

@@ -131,8 +131,11 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<(Service, C
     let deps = Deps::new(store, clock, ids, providers, toolbox, options);
     let deps =
         deps.with_limits(limits).with_breakers(breakers).with_credentials(credentials).with_prices(prices);
-    let deps =
-        deps.with_reviews(config.reviews.clone()).with_remote_calls(remote_calls).with_freezes(freezes);
+    let deps = deps
+        .with_reviews(config.reviews.clone())
+        .with_remote_calls(remote_calls)
+        .with_freezes(freezes)
+        .with_context_tokens(config.models.contexts());
     let worker = Worker::new(deps);
     let probes = probed::listen("worker.metrics_bind", config.worker.metrics_bind).await?;
     worker.register().await.map_err(refused)?;

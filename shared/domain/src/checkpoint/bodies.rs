@@ -207,7 +207,7 @@ pub struct InferBody<N = Value> {
     /// Tokens of the model's reasoning: a part of `tokens_out`.
     #[serde(default)]
     pub tokens_reasoning: i64,
-    /// True if the provider sent no count, so the whole reservation was charged.
+    /// True if the tokens are not those that the provider counted: it counted none, or impossibly many.
     pub estimated: bool,
     /// True if the answer had to be shorter than the agent allows, because the budget had too little left.
     #[serde(default)]

@@ -62,6 +62,8 @@ bodies! {
         tool_calls: Option<Vec<String>>,
         /// The tools of requests that were cut off with the answer.
         tool_calls_cut: Option<Vec<String>>,
+        /// True if the tokens are not those that the provider counted: it counted none, or impossibly many.
+        estimated: Option<bool>,
     }
     /// A model that did not answer.
     ModelFailure {
@@ -234,7 +236,20 @@ bodies! {
         /// The id of the A2A message.
         message_id?: String,
     }
-    /// A count that exceeds the reservation.
+    /// An answer that used more than was reserved for it.
+    ExceededReservation {
+        /// The model that answered.
+        model?: String,
+        /// Its provider.
+        provider?: String,
+        /// The tool that is an agent on another server, if that answered.
+        tool?: String,
+        /// The tokens that were reserved.
+        reserved: i64,
+        /// The tokens that were booked.
+        booked: i64,
+    }
+    /// A count that cannot be true.
     ClampedUsage {
         /// The tokens that the provider reported.
         reported: i64,
@@ -296,6 +311,8 @@ bodies! {
         tokens_in: i64,
         /// The tokens of the summary.
         tokens_out: i64,
+        /// True if the tokens are not those that the provider counted.
+        estimated?: bool,
     }
     /// The memory of earlier engagements.
     Recalled {

@@ -1,16 +1,15 @@
 UPDATE totals
 --- update_own_budget_limits
--- Sets the limits of an engagement's budget. A limit below the amount spent becomes that amount, so that no more can be spent.
-SET token_limit = CASE WHEN $2 < settled + reserved THEN settled + reserved ELSE $2 END,
-    money_limit = CASE WHEN $3 < money_settled + money_reserved THEN money_settled + money_reserved ELSE $3 END,
+-- Sets the limits of an engagement's budget.
+SET token_limit = $2,
+    money_limit = $3,
     on_exceed   = $4,
     warn_at     = $5
 WHERE seq = $1
 --- update_shared_budget_limits
--- Sets the limits of a shared budget's rows for the days from $7 to $8. A limit below the amount spent
--- becomes that amount, so that no more can be spent.
-SET token_limit = CASE WHEN $2 < settled + reserved THEN settled + reserved ELSE $2 END,
-    money_limit = CASE WHEN $3 < money_settled + money_reserved THEN money_settled + money_reserved ELSE $3 END,
+-- Sets the limits of a shared budget's rows for the days from $7 to $8.
+SET token_limit = $2,
+    money_limit = $3,
     on_exceed   = $4,
     warn_at     = $5,
     currency    = $6

@@ -12,7 +12,7 @@ mod tests;
 pub use oci::OciChat;
 
 use crate::model::http::{Api, MaxTokensField, PartialAnswer, ResponseFormat, WireNames, list, usage};
-use crate::model::{FinishReason, Listener, ModelRequest};
+use crate::model::{FinishReason, Listener, ModelRequest, Usage};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -46,7 +46,7 @@ impl Api for ChatCompletions {
     /// A whole answer differs from a chunk in one word only.
     fn absorb(&self, answer: &mut PartialAnswer, chunk: &Value, listener: &Listener) -> Result<(), String> {
         answer.take_origin(chunk);
-        answer.usage = usage(&chunk["usage"], "prompt", "completion").or(answer.usage);
+        answer.usage = counted(chunk).or(answer.usage);
         let mut choices = list(&chunk["choices"]).iter();
         let Some(choice) = choices.find(|choice| choice["index"].as_u64().unwrap_or(0) == 0) else {
             return Ok(());
@@ -67,6 +67,14 @@ impl Api for ChatCompletions {
         listener.hear(&text);
         Ok(())
     }
+}
+
+/// Returns the usage. Some servers and gateways put it into the choice, its message or a member of their own.
+fn counted(chunk: &Value) -> Option<Usage> {
+    let choice = &chunk["choices"][0];
+    let places = [chunk, choice, &choice["delta"], &choice["message"], &chunk["x_groq"]];
+    let found = places.into_iter().filter_map(|place| usage(&place["usage"], "prompt", "completion"));
+    found.max_by_key(|usage| usage.total())
 }
 
 /// Returns a text, or the texts of a list of parts.

@@ -288,6 +288,31 @@ fn odd_usage_is_passed_on_and_nonsense_is_none() {
     assert_eq!(of(reported), Some(Usage { input: 9, cached_input: 8, output: 5, reasoning: 4 }));
     assert_eq!(of(json!({"prompt_tokens": "3", "completion_tokens": 4})), None);
     assert_eq!(of(Value::Null), None);
+    for total in
+        [json!({"total_tokens": 12, "prompt_tokens": 9}), json!({"total_tokens": 12, "completion_tokens": 3})]
+    {
+        assert_eq!(of(total), Some(Usage::of(9, 3)));
+    }
+    assert_eq!(of(json!({"total_tokens": 12})), Some(Usage::of(0, 12)));
+}
+
+#[test]
+fn usage_is_found_in_the_places_where_servers_put_it() {
+    let (real, zero) = (
+        json!({"prompt_tokens": 9, "completion_tokens": 5}),
+        json!({"prompt_tokens": 0, "completion_tokens": 0}),
+    );
+    let text = json!({"content": "x"});
+    for chunk in [
+        json!({"choices": [{"message": text, "usage": real}]}),
+        json!({"choices": [{"message": text, "usage": real}], "usage": null}),
+        json!({"choices": [{"message": text, "usage": real}], "usage": zero}),
+        json!({"choices": [{"delta": {"content": "x", "usage": real}}]}),
+        json!({"choices": [{"message": {"content": "x", "usage": real}}]}),
+        json!({"choices": [{"delta": text}], "x_groq": {"usage": real}}),
+    ] {
+        assert_eq!(assembled(std::slice::from_ref(&chunk)).unwrap().usage, Some(Usage::of(9, 5)), "{chunk}");
+    }
 }
 
 #[test]

@@ -309,12 +309,7 @@ async fn call_model(
     let answered = model.answer(&request).instrument(span.clone()).await;
     counted.asked(provider, began.elapsed(), answered.as_ref().err().map(ModelError::kind));
     match &answered {
-        Ok(answer) => {
-            trace::answered(claimed, &span, answer);
-            if let Some(usage) = answer.usage {
-                counted.used(provider, usage.input, usage.output);
-            }
-        }
+        Ok(answer) => trace::answered(claimed, &span, answer),
         Err(error) => turnstone_telemetry::span::fail(&span, error.kind(), &error.to_string()),
     }
     answered

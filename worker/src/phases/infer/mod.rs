@@ -11,8 +11,10 @@
 //! | `request`, `prompt`, `pictures` | the request |
 //! | `retries`, `ask` | calls models until one answers |
 //! | `circuit`, `reservation`, `turn_limit` | may a call be made, and how much may it use |
+//! | `booking` | what is booked for its answer |
 
 mod ask;
+mod booking;
 mod circuit;
 mod pictures;
 mod prompt;
@@ -28,10 +30,11 @@ use crate::model::{AskedCall, FinishReason, ModelAnswer};
 use crate::state::bodies::InferBody;
 use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
 use ask::{Answered, Prepared};
+use booking::Booked;
 use reservation::Afforded;
 use std::sync::Arc;
 use turnstone_domain::budget::{Amount, BudgetMove};
-use turnstone_domain::event::{ClampedUsage, EventBody, Inferred};
+use turnstone_domain::event::Inferred;
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, Identified, Spent};
 
@@ -96,10 +99,10 @@ async fn keep(
     Answered { provider, mut answer, afforded, receipt }: Answered,
     wanted: i64,
 ) -> Result<(), Stop> {
-    let used = afforded.book(answer.usage);
+    let booked = booking::book(outbox, &provider, &afforded, &answer);
     let blocked = outbox.screen_answer(&mut answer);
     let capped = afforded.max_tokens < wanted;
-    record(past, bodies, outbox, flow, PaidAnswer { provider, answer, afforded, capped })?;
+    record(past, bodies, outbox, flow, PaidAnswer { provider, answer, afforded, booked, capped })?;
     let has_calls = |answer: &Message| !answer.tool_calls.is_empty();
     let asks_for_tools = !outbox.claimed.is_node && past.conversation.answer().is_some_and(has_calls);
     let durable = match asks_for_tools || receipt.is_due() {
@@ -108,7 +111,7 @@ async fn keep(
     };
     // The answer is committed before the rate limit gets the unused tokens back. If the process dies in between, the limit
     // refills by itself, and the answer is not lost.
-    receipt.report(outbox, used).await?;
+    receipt.report(outbox, booked.tokens()).await?;
     durable?;
     outbox.deadline.check()?;
     turn_limit::check_used(past, bodies, outbox)?;
@@ -156,6 +159,7 @@ struct PaidAnswer {
     provider: String,
     answer: ModelAnswer,
     afforded: Afforded,
+    booked: Booked,
     /// True if the budget allowed a shorter answer only.
     capped: bool,
 }
@@ -166,16 +170,10 @@ fn record(
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     flow: Option<&FlowRun>,
-    PaidAnswer { provider, answer, afforded, capped }: PaidAnswer,
+    PaidAnswer { provider, answer, afforded, booked, capped }: PaidAnswer,
 ) -> Result<(), Stop> {
-    let reserved = afforded.tokens;
-    let reported = answer.usage.map(|usage| usage.total());
-    let used = afforded.book(answer.usage);
-    if let Some(reported) = reported.filter(|reported| *reported != used) {
-        outbox.event(&EventBody::UsageClamped(ClampedUsage { reported, booked: used }));
-    }
-    let booked = answer.usage.unwrap_or_default().within(used);
-    let cost = afforded.cost(answer.usage.map(|_| booked));
+    let (reserved, used) = (afforded.tokens, booked.tokens());
+    let Booked { usage, cost, estimated } = booked;
     let (requested, cut) = whole_calls(answer.finish_reason, answer.tool_calls);
     let crew = flow.and_then(|run| run.crew.as_ref());
     let tool_calls: Vec<RequestedCall> = requested
@@ -192,11 +190,11 @@ fn record(
         provider,
         model: answer.model,
         finish_reason: answer.finish_reason,
-        tokens_in: booked.input,
-        tokens_out: booked.output,
-        tokens_cached: booked.cached_input,
-        tokens_reasoning: booked.reasoning,
-        estimated: reported.is_none(),
+        tokens_in: usage.input,
+        tokens_out: usage.output,
+        tokens_cached: usage.cached_input,
+        tokens_reasoning: usage.reasoning,
+        estimated,
         capped,
         shortage: afforded.shortage.clone(),
         node,
@@ -209,7 +207,8 @@ fn record(
         tokens_cached: body.tokens_cached,
         tokens_reasoning: body.tokens_reasoning,
         finish_reason: body.finish_reason,
-        budget_left: outbox.budget.limit.map(|limit| limit - outbox.budget.settled - used),
+        budget_left: outbox.budget.limit.map(|limit| (limit - outbox.budget.settled - used).max(0)),
+        estimated: estimated.then_some(true),
         cost: (cost > 0).then_some(Amount(cost)),
         tool_calls: Some(tool_calls.iter().map(|call| call.name.clone()).collect()),
         tool_calls_cut: (!cut.is_empty()).then_some(cut),

@@ -3,6 +3,7 @@
 
 use super::ask::Prepared;
 use crate::model::Usage;
+use crate::model::estimates::Surplus;
 use crate::state::stop::{budget_exceeded, too_little, unpriced};
 use crate::state::{Outbox, Stop};
 use turnstone_domain::budget::{self, Allowance, BudgetMove, Charge, ChargeMove, Measure, Price};
@@ -23,36 +24,56 @@ pub struct Afforded {
     /// The budget that capped the answer below the rest of the engagement's tokens.
     pub shortage: Option<Shortage>,
     charged: bool,
-    /// True if no budget has a limit that the call could reach: then the provider's count is booked.
-    unlimited: bool,
-    money: i64,
+    /// Money, in millionths of the currency.
+    pub money: i64,
     price: Option<Price>,
+    /// An upper bound of the tokens of the prompt.
+    prompt_bound: i64,
+    /// The part that is reserved because calls of late used more than their estimates.
+    surplus: Surplus,
 }
 
 impl Afforded {
-    /// Returns the tokens to book for the call, by the provider's count.
-    pub fn book(&self, usage: Option<Usage>) -> i64 {
-        let reported = usage.map(|usage| usage.total());
-        if self.unlimited {
-            budget::book_unlimited(reported, self.tokens)
-        } else {
-            budget::book(reported, self.tokens)
-        }
+    /// Returns the most tokens that the call was thought to use, without the surplus of earlier ones.
+    pub fn estimate(&self) -> i64 {
+        self.tokens - self.surplus.tokens
     }
 
-    /// Returns the price of the booked tokens, never more than a limited reservation. Without a count it is
-    /// the whole reservation.
-    pub fn cost(&self, usage: Option<Usage>) -> i64 {
-        let Some((usage, price)) = usage.zip(self.price.as_ref()) else { return self.money };
-        let counted =
-            budget::Usage { input: usage.input, cached_input: usage.cached_input, output: usage.output };
-        let cost = price.of(counted);
-        if self.unlimited { cost } else { cost.min(self.money) }
+    /// Returns the tokens of the prompt, roughly.
+    pub fn prompt_estimate(&self) -> i64 {
+        budget::estimate(usize::try_from(self.prompt_bound).unwrap_or(0))
+    }
+
+    /// Returns the amounts above the estimate, from those above the reservation.
+    pub fn above_estimate(&self, above: Surplus) -> Surplus {
+        let Surplus { tokens, money } = self.surplus;
+        Surplus { tokens: above.tokens.saturating_add(tokens), money: above.money.saturating_add(money) }
+    }
+
+    /// Returns the price of a call with this usage; 0 without a price.
+    pub fn price_of(&self, usage: Usage) -> i64 {
+        let Usage { input, cached_input, output, .. } = usage;
+        self.price.as_ref().map_or(0, |price| price.of(budget::Usage { input, cached_input, output }))
     }
 
     /// Returns the movement that books the call's money, if there is any to book.
     pub fn settled(&self, cost: i64) -> Option<Box<ChargeMove>> {
         self.charged.then(|| Box::new(ChargeMove::Settle { money: cost, calls: Vec::new() }))
+    }
+
+    #[cfg(test)]
+    pub fn of_test((prompt_bound, max_tokens): (i64, i64), price: Price) -> Self {
+        Self {
+            tokens: prompt_bound + max_tokens,
+            max_tokens,
+            model: "p/m".to_owned(),
+            shortage: None,
+            charged: true,
+            money: price.bound(prompt_bound, max_tokens),
+            price: Some(price),
+            prompt_bound,
+            surplus: Surplus::default(),
+        }
     }
 }
 
@@ -64,7 +85,9 @@ impl Afforded {
 /// [`Stop::Fail`] when a budget has not enough left for one token of an answer. Also when it is in money and
 /// the model has no price.
 pub async fn reserve(outbox: &mut Outbox, prepared: &mut Prepared, model: String) -> Result<Afforded, Stop> {
-    let (before, prompt_bound) = (&mut prepared.reserved, prepared.prompt_bound);
+    let before = &mut prepared.reserved;
+    let surplus = outbox.claimed.deps.estimates.surplus(&model);
+    let prompt_bound = prepared.prompt_bound.saturating_add(surplus.tokens);
     let price = outbox.claimed.deps.prices.model(&model).cloned();
     let applies = |budget: &&budget::AppliedBudget| budget.model.as_ref().is_none_or(|only| *only == model);
     let budgets: Vec<String> =
@@ -73,30 +96,29 @@ pub async fn reserve(outbox: &mut Outbox, prepared: &mut Prepared, model: String
     let charged = price.is_some()
         || !budgets.is_empty()
         || outbox.budget.money.limit.is_some()
-        || before.as_ref().is_some_and(|before| before.charged);
+        || before.as_ref().is_some_and(|before| before.charged || before.surplus != surplus);
     if !charged && let Some(before) = before.take() {
         // The reservation is the same for another model, so nothing has to be written.
         return Ok(Afforded { model, ..before });
     }
-    let unlimited = outbox.budget.limit.is_none()
-        && outbox.budget.money.limit.is_none()
-        && outbox.claimed.budgets.is_empty();
     let known = budget::allow(prompt_bound, prepared.request.max_tokens, outbox.budget.left());
     // The ledger decides even if nothing seems to be left: other jobs may have released tokens.
     let mut fitting = known.unwrap_or(Allowance { reserve: prompt_bound.saturating_add(1), max_tokens: 1 });
     let mut shortage: Option<Shortage> = None;
     for _ in 0..FITTINGS {
         let Allowance { reserve: tokens, max_tokens } = fitting;
-        let money = price.as_ref().map(|price| price.bound(prompt_bound, max_tokens));
+        let bound = |price: &Price| price.bound(prepared.prompt_bound, max_tokens);
+        let money = price.as_ref().map(|price| bound(price).saturating_add(surplus.money));
         let afforded = Afforded {
             tokens,
             max_tokens,
             model: model.clone(),
             shortage: shortage.clone(),
             charged,
-            unlimited,
             money: money.unwrap_or_default(),
             price: price.clone(),
+            prompt_bound: prepared.prompt_bound,
+            surplus,
         };
         let charge = charged.then(|| Charge {
             what: format!("model {model}"),
@@ -115,7 +137,9 @@ pub async fn reserve(outbox: &mut Outbox, prepared: &mut Prepared, model: String
             Err(LedgerError::BudgetExceeded { left, needed, of }) => {
                 let room = match of.measure {
                     Measure::Tokens => left.saturating_sub(prompt_bound),
-                    Measure::Money => price.as_ref().map_or(-1, |price| price.affords(left, prompt_bound)),
+                    Measure::Money => price.as_ref().map_or(-1, |price| {
+                        price.affords(left.saturating_sub(surplus.money), prepared.prompt_bound)
+                    }),
                 };
                 if room < 1 || room >= max_tokens {
                     return Err(LedgerError::BudgetExceeded { left, needed, of }.into());

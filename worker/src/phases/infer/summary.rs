@@ -5,10 +5,11 @@
 //! again.
 
 use super::ask::{Answered, Prepared, Receipt, ask};
+use super::booking;
 use super::request::{self, allowed};
 use crate::flow;
 use crate::flow::run::FlowRun;
-use crate::model::ModelRequest;
+use crate::model::{ModelRequest, Usage};
 use crate::state::conversation::Overflow;
 use crate::state::conversation::line;
 use crate::state::{Claimed, Outbox, Stop, TurnHistory};
@@ -66,14 +67,14 @@ async fn buy(
 ) -> Result<Bought, Stop> {
     let Answered { provider, mut answer, afforded, receipt } =
         ask(outbox, flow, &mut Prepared::of(request, false)).await?;
-    let used = afforded.book(answer.usage);
-    let booked = answer.usage.unwrap_or_default().within(used);
-    let (tokens_in, cost) = (booked.input, afforded.cost(answer.usage.map(|_| booked)));
-    outbox.book(BudgetMove::Settle { reserved: afforded.tokens, used }, afforded.settled(cost));
+    let booked = booking::book(outbox, &provider, &afforded, &answer);
+    let (Usage { input: tokens_in, output: tokens_out, .. }, cost) = (booked.usage, booked.cost);
+    let settled = BudgetMove::Settle { reserved: afforded.tokens, used: booked.tokens() };
+    outbox.book(settled, afforded.settled(cost));
     outbox.paid_before = outbox.paid_before.saturating_add(cost);
     let blocked = outbox.screen_answer(&mut answer);
-    let tokens_out = used - tokens_in;
-    let summary = event::Summary { messages, model: answer.model.clone(), provider, tokens_in, tokens_out };
+    let (model, estimated) = (answer.model.clone(), booked.estimated.then_some(true));
+    let summary = event::Summary { messages, model, provider, tokens_in, tokens_out, estimated };
     outbox.event(&EventBody::HistorySummarized(summary));
     let text = answer.content.unwrap_or_default();
     Ok(Bought { text, tokens_in, tokens_out, receipt, blocked })

@@ -1,0 +1,88 @@
+//! What is known of models for the estimates of their calls: the sizes of their contexts, and what calls of late used
+//! above their estimates. The latter is forgotten with the process.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+/// The number of calls that are "of late".
+const CALLS: usize = 32;
+/// The most models with a surplus; others keep their plain estimates.
+const MOST_MODELS: usize = 1024;
+
+/// What a call used above the estimate of its prompt and its answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Surplus {
+    /// Tokens.
+    pub tokens: i64,
+    /// Millionths of the currency.
+    pub money: i64,
+}
+
+/// What is known of models, by `provider/model`.
+#[derive(Debug, Default)]
+pub struct Estimates {
+    context_tokens: BTreeMap<String, i64>,
+    late: Mutex<HashMap<String, VecDeque<Surplus>>>,
+}
+
+impl Estimates {
+    /// Returns the estimates for models with these contexts, in tokens.
+    #[must_use]
+    pub fn of(context_tokens: BTreeMap<String, i64>) -> Self {
+        Self { context_tokens, late: Mutex::default() }
+    }
+
+    /// Returns the most tokens that a prompt and its answer can have together, if the configuration has it.
+    #[must_use]
+    pub fn context_tokens(&self, model: &str) -> Option<i64> {
+        self.context_tokens.get(model).copied()
+    }
+
+    /// Returns the largest surplus of late.
+    #[must_use]
+    pub fn surplus(&self, model: &str) -> Surplus {
+        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        late.get(model).into_iter().flatten().fold(Surplus::default(), |most, one| Surplus {
+            tokens: most.tokens.max(one.tokens),
+            money: most.money.max(one.money),
+        })
+    }
+
+    /// Learns what a call used above its estimate; a negative amount is none.
+    pub fn learn(&self, model: &str, surplus: Surplus) {
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = late.contains_key(model);
+        if !is_known && (surplus.tokens.max(surplus.money) <= 0 || late.len() >= MOST_MODELS) {
+            return;
+        }
+        let calls = late.entry(model.to_owned()).or_default();
+        calls.push_back(surplus);
+        if calls.len() > CALLS {
+            calls.pop_front();
+        }
+        if calls.iter().all(|surplus| surplus.tokens.max(surplus.money) <= 0) {
+            late.remove(model);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_surplus_of_the_last_calls_counts() {
+        let (estimates, of) = (Estimates::default(), |tokens, money| Surplus { tokens, money });
+        estimates.learn("p/m", of(-100, 0));
+        assert_eq!(estimates.surplus("p/m"), of(0, 0));
+        estimates.learn("p/m", of(700, 0));
+        estimates.learn("p/m", of(300, 20));
+        assert_eq!((estimates.surplus("p/m"), estimates.surplus("p/other")), (of(700, 20), of(0, 0)));
+        for _ in 0..CALLS - 1 {
+            estimates.learn("p/m", of(-5, -5));
+        }
+        assert_eq!(estimates.surplus("p/m"), of(300, 20), "the first call is forgotten");
+        estimates.learn("p/m", of(-5, -5));
+        assert!(estimates.late.lock().unwrap().is_empty(), "nothing is kept of a model without a surplus");
+    }
+}
