@@ -13,6 +13,7 @@ pub use crate::credentials::ShownCredential;
 pub use crate::credentials::forget::ForgottenCredentials;
 pub use crate::credentials::put::KeptCredential;
 pub use crate::engagements::answer::AnswerTaken;
+pub use crate::engagements::awaited_budget::AwaitedBudget;
 pub use crate::engagements::diff::{Diff, DiffCost, DiffParting, DiffSide, DiffTotal, DiffTurn};
 pub use crate::engagements::fork::{Forked, ForkedFrom};
 pub use crate::engagements::import::{Imported, ImportedSignature};

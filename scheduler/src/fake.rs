@@ -121,6 +121,7 @@ impl Upkeep for Fake {
             Duty::RemindReviews => ("remind_reviews", now),
             Duty::SetAsideReviews => ("set_aside_reviews", now),
             Duty::TimeOutJobs => ("time_out_jobs", now),
+            Duty::FindLostWaits => ("find_lost_waits", now),
             Duty::EndBatches => ("end_batches", now),
             // It is left out of the records: it runs at every look, and no row waits for it.
             Duty::NumberCommits => return Ok(0),

@@ -303,7 +303,14 @@ mod tests {
         assert_eq!(requested[..6], FOR_DUE);
         assert_eq!(
             requested[6..],
-            ["bound_waits", "end_batches", "fold_statistics", "prune", "set_aside_reviews"]
+            [
+                "bound_waits",
+                "find_lost_waits",
+                "end_batches",
+                "fold_statistics",
+                "prune",
+                "set_aside_reviews"
+            ]
         );
     }
 
@@ -367,9 +374,15 @@ mod tests {
     async fn the_loop_sleeps_through_rings_for_others_and_wakes_for_its_own() {
         let bench = Bench::new(Vec::new());
         let running = bench.start("a");
-        for expected in
-            ["next_due", "bound_waits", "end_batches", "fold_statistics", "prune", "set_aside_reviews"]
-        {
+        for expected in [
+            "next_due",
+            "bound_waits",
+            "find_lost_waits",
+            "end_batches",
+            "fold_statistics",
+            "prune",
+            "set_aside_reviews",
+        ] {
             assert_eq!(bench.next().await.what, expected);
         }
         for _ in 0..100 {

@@ -1,14 +1,17 @@
 //! `PATCH /engagements/{id}/budget`: the limits of one engagement and its delegates.
 
 use super::{RaiseRequest, read, rows};
-use crate::api::Shared;
+use crate::answers::AwaitedBudget;
+use crate::api::{App, Shared};
 use crate::audit::Operator;
-use crate::reply::{self, Answer};
+use crate::engagements::awaited_budget;
+use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::{Deserialize, Deserializer, Serialize};
 use turnstone_domain::EngagementId;
 use turnstone_domain::budget::{Amount, OnExceed};
+use turnstone_domain::event::Parked;
 use turnstone_ojs::OjsError;
 use turnstone_store::OwnBudget;
 use utoipa::ToSchema;
@@ -41,6 +44,9 @@ struct Own {
     cost: rows::Money,
     #[schema(value_type = Option<String>)]
     on_exceed: Option<OnExceed>,
+    /// The wait of its job for this budget, with what is still missing; absent when it did not wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaited: Option<AwaitedBudget>,
 }
 
 /// Distinguishes `null` from an absent member.
@@ -81,9 +87,18 @@ pub(crate) async fn own(
         on_exceed: sent.on_exceed,
     };
     let (engagement, now) = (EngagementId::from(id.as_str()), app.api.clock.now());
+    let waiting = waiting_job(&app, &id, &tenant).await?;
     let changed = app.api.store.budgets.set_own(&engagement, tenant.name(), change, now).await?;
     let budget = changed.ok_or_else(|| OjsError::not_found("engagement", &id))?;
     operator.did("engagement.budget", &id, "set");
     let (tokens, cost) = (rows::Tokens::from(&budget), rows::Money::from(&budget.money));
-    Ok(reply::ok(&Own { engagement_id: id, tokens, cost, on_exceed: budget.on_exceed }))
+    let awaited = waiting.and_then(|parked| AwaitedBudget::of_own(parked, &budget));
+    Ok(reply::ok(&Own { engagement_id: id, tokens, cost, on_exceed: budget.on_exceed, awaited }))
+}
+
+/// Returns what the job of an engagement is parked for, as it was before the change: the change itself lets it go on.
+async fn waiting_job(app: &App, id: &str, tenant: &Tenant) -> Result<Option<Parked>, Failure> {
+    let (_, _, job) = crate::engagements::find(app, id, tenant).await?;
+    let job = app.api.store.views.job(&job).await?;
+    Ok(job.and_then(|job| awaited_budget::parked(&job)))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod answering;
 mod audit;
+pub(crate) mod awaited_budget;
 mod checkpoints;
 pub(crate) mod diff;
 mod events;

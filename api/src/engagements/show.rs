@@ -1,5 +1,6 @@
 //! `GET /engagements/{id}`: the state that the caller may see (OpenAgentSpec, §Engagement).
 
+use super::awaited_budget;
 use super::exposed::{self, Exposed};
 use super::fork::ForkedFrom;
 use super::state::{self, Awaiting};
@@ -58,6 +59,12 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, who: W
             shown.results = Some(exposed.values.into());
         }
         waiting::note_displayed(&app, &waiting).await?;
+    }
+    if shown.awaiting.is_none()
+        && let Some(budget) = awaited_budget::of(&app, &who.tenant, &job, &budget).await?
+    {
+        shown.status = "budget_reached".to_owned();
+        shown.awaiting = Some(Awaiting::budget(budget));
     }
     if agent.flow.is_some() && !job.state.is_terminal() {
         shown.node = node(&app, &id).await?;

@@ -1,5 +1,6 @@
 //! The caller's view of an engagement: never `recent` or `history`, only the values that the agent exposes.
 
+use super::awaited_budget::AwaitedBudget;
 use super::fork::ForkedFrom;
 use crate::budgets::rows::{Money, Tokens};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ pub struct State {
     pub agent: String,
     /// Its user.
     pub user: StateUser,
-    /// queued, running, waiting-for-review, waiting-for-input, completed, failed or cancelled.
+    /// queued, running, waiting-for-review, waiting-for-input, budget_reached, completed, failed or cancelled.
     pub status: String,
     /// When it began.
     pub started_at: String,
@@ -120,7 +121,7 @@ pub struct StateWarning {
 /// The reason why an engagement waits. The reviewer's view is in the review: it is not for the caller.
 #[derive(Default, Serialize, Deserialize, ToSchema)]
 pub struct Awaiting {
-    /// `review`, `input`, or `tool`: the client executes a tool and answers with its result.
+    /// `review`, `input`, `budget`, or `tool`: the client executes a tool and answers with its result.
     kind: String,
     /// Of a review.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,6 +141,9 @@ pub struct Awaiting {
     /// Of a tool: its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<Value>,
+    /// Of a budget: the budget, and what is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<AwaitedBudget>,
     /// The question, in a sentence.
     pub prompt: String,
 }
@@ -234,6 +238,11 @@ impl Awaiting {
             prompt: prompt(review),
             ..Self::default()
         }
+    }
+
+    pub(super) fn budget(budget: AwaitedBudget) -> Self {
+        let prompt = budget.prompt();
+        Self { kind: "budget".to_owned(), budget: Some(budget), prompt, ..Self::default() }
     }
 
     /// Returns the question to the user, or the call that the client has to make: of a tool of a flow that the

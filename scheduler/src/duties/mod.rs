@@ -5,6 +5,7 @@ mod bound_waits;
 mod end_batches;
 mod expire_jobs;
 mod expire_reviews;
+mod find_lost_waits;
 mod fire_cron;
 mod fold_statistics;
 mod number_commits;
@@ -37,6 +38,7 @@ pub(crate) const DUTIES: &[Entry] = &[
     reap_expired::ENTRY,
     promote_due::ENTRY,
     bound_waits::ENTRY,
+    find_lost_waits::ENTRY,
     end_batches::ENTRY,
     number_commits::ENTRY,
     fold_statistics::ENTRY,

@@ -45,6 +45,8 @@ pub enum Duty {
         /// Ended before this.
         before: Timestamp,
     },
+    /// Lets jobs go on that wait for a budget which limits nothing any more.
+    FindLostWaits,
     /// Ends closed batches whose jobs have all ended: records the event `batch.ended`.
     EndBatches,
     /// Numbers new commits, so that their events have a place in the order of all events. Readers do the same when they look; the

@@ -36,7 +36,7 @@ on_every_store![
 
 const DAY: i64 = 86_400_000;
 
-fn rule(name: &str, change: impl FnOnce(&mut BudgetRule)) -> BudgetRule {
+pub(super) fn rule(name: &str, change: impl FnOnce(&mut BudgetRule)) -> BudgetRule {
     let mut rule = BudgetRule::of(name.parse().unwrap());
     change(&mut rule);
     rule
@@ -53,7 +53,7 @@ fn charge(money: Option<i64>, budgets: &[&str]) -> Charge {
     Charge { what: "model p/m".into(), money, currency: "USD".into(), budgets }
 }
 
-fn reserve(tokens: i64, money: Option<i64>, budgets: &[&str]) -> TurnWrite {
+pub(super) fn reserve(tokens: i64, money: Option<i64>, budgets: &[&str]) -> TurnWrite {
     TurnWrite {
         budget: Some(BudgetMove::Reserve { tokens }),
         charge: Some(Box::new(ChargeMove::Reserve(charge(money, budgets)))),

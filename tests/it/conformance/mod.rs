@@ -8,6 +8,7 @@ mod artifacts;
 mod backend;
 mod breakers;
 mod budget;
+mod budget_waits;
 mod budgets;
 mod clock_steps;
 mod delegation;

@@ -3,11 +3,13 @@
 use crate::client::ids::Named;
 use crate::commands::Session;
 use crate::failure::Failure;
+use crate::output::table::plain;
 use crate::output::text;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
-use turnstone_domain::budget::Amount;
+use turnstone_api::answers::AwaitedBudget;
+use turnstone_domain::budget::{Amount, Measure};
 
 /// `turnstone budget raise`. The given amounts are added to the existing limits.
 #[derive(Clone, Debug, Args)]
@@ -52,13 +54,47 @@ pub async fn raise(args: &RaiseArgs, session: &Session) -> anyhow::Result<ExitCo
     if let Some(given) = &args.engagement {
         let id = &client.whole_id(Named::Engagement, given).await?;
         let budget: Value = client.patch(&["engagements", id, "budget"], &json!({ "raise": by })).await?;
-        let words = format!("the budget of engagement {} is raised", text::line(id));
+        let words = format!("the budget of engagement {} is raised{}", text::line(id), effect(&budget));
         session.output.answer(&budget, id, &words)?;
         return Ok(ExitCode::SUCCESS);
     }
     let name = args.name.as_deref().unwrap_or_default();
     let budget = client.post(&["budgets", name, "raise"], &by).await?;
     super::show::print(&budget, session)
+}
+
+/// Returns what a raise means for the job that waited for it.
+fn effect(budget: &Value) -> String {
+    let of = |member: &Value| plain(member);
+    let (awaited, tokens) = (&budget["awaited"], &budget["tokens"]);
+    let unit = if awaited["unit"] == "money" { "" } else { " tokens" };
+    match &awaited["short"] {
+        Value::Null if awaited.is_null() => format!(": {} tokens are left", of(&tokens["left"])),
+        Value::Null => "; its job goes on".to_owned(),
+        short if *short == 0 || *short == "0" => "; its job goes on".to_owned(),
+        short => format!(
+            ", but {}{unit} are left and the next call may need {}: raise it by {} more",
+            of(&awaited["left"]),
+            of(&awaited["needed"]),
+            of(short)
+        ),
+    }
+}
+
+/// Returns the command that raises a budget by what is missing.
+#[must_use]
+pub fn raise_command(budget: &AwaitedBudget, engagement: &str) -> String {
+    let what = match budget.unit {
+        Measure::Tokens => "tokens",
+        Measure::Money => "cost",
+    };
+    let per_day = if budget.resets_at.is_some() { "-per-day" } else { "" };
+    let by = budget.short.as_ref().map_or("N".to_owned(), plain);
+    let whose = match budget.name.as_str() {
+        "engagement" => format!("--engagement {engagement}"),
+        name => text::quoted(name),
+    };
+    text::line(&format!("turnstone budget raise {whose} --{what}{per_day} {by}"))
 }
 
 /// Deletes budgets.

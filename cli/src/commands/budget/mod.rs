@@ -6,6 +6,8 @@ mod list;
 mod set;
 mod show;
 
+pub use change::raise_command;
+
 use super::Session;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;

@@ -3,6 +3,7 @@
 use crate::client::Received;
 use crate::commands::Session;
 use crate::commands::agent::tree;
+use crate::commands::budget::raise_command;
 use crate::commands::job::question::Question;
 use crate::failure::Failure;
 use crate::output::table::{plain, time};
@@ -91,7 +92,7 @@ fn standing(engagement: &State) -> Vec<String> {
             format!("review {review} by {}: {}", plain(&awaiting.reviewer), awaiting.prompt)
         }
         (None, Some(_)) => format!("its user: {}", awaiting.prompt),
-        (None, None) => String::new(),
+        (None, None) => awaiting.prompt.clone(),
     });
     let error = engagement.error.as_ref().map(|error| format!("{}: {}", error.code, error.message));
     let result = engagement.results.as_ref().map(|results| plain(results.get("text").unwrap_or(results)));
@@ -106,6 +107,10 @@ fn standing(engagement: &State) -> Vec<String> {
         parts.into_iter().filter_map(|(label, value)| Some((label, value.filter(|it| !it.is_empty())?)));
     let mut lines: Vec<String> =
         parts.map(|(label, value)| format!("{label:<8}{}", text::fit(&text::line(&value), SHOWN))).collect();
+    let awaited = engagement.awaiting.as_ref().and_then(|awaiting| awaiting.budget.as_ref());
+    lines.extend(
+        awaited.map(|budget| format!("{:<8}{}", "raise", raise_command(budget, &engagement.engagement_id))),
+    );
     lines.extend(Question::of(engagement).map(|asked| format!("{:<8}{}", "answer", asked.command())));
     lines
 }
@@ -152,6 +157,10 @@ mod tests {
         let review =
             json!({"awaiting": {"kind": "review", "review_id": "r", "reviewer": "ann", "prompt": "May it?"}});
         assert_eq!(engagement(review), ["user    ada", "awaits  review r by ann: May it?"]);
+        let budget = json!({"status": "budget_reached", "awaiting": {"kind": "budget", "prompt": "It has 80 tokens left",
+            "budget": {"name": "engagement", "unit": "tokens", "needed": 520, "left": 80, "short": 440, "resets_at": null}}});
+        let raise = "raise   turnstone budget raise --engagement e --tokens 440";
+        assert_eq!(engagement(budget), ["user    ada", "awaits  It has 80 tokens left", raise]);
         let done = json!({"results": {"text": "all is well", "n": 1}, "awaiting": null, "error": null});
         assert_eq!(engagement(done), ["user    ada", "result  all is well"]);
     }

@@ -2,16 +2,17 @@
 
 use super::question::Question;
 use crate::client::{Client, Received};
+use crate::commands::budget::raise_command;
 use crate::failure::Failure;
 use crate::output::table::{self, Column, plain, time};
 use crate::output::{Output, text};
 use futures::StreamExt as _;
 use serde::Deserialize as _;
 use serde_json::Value;
-use std::fmt::Display;
 use std::io;
-use turnstone_api::answers::{BudgetView, CountedQueue, State, WorkerItem, WorkerItemKind};
+use turnstone_api::answers::{AwaitedBudget, CountedQueue, State, WorkerItem, WorkerItemKind};
 use turnstone_domain::JobState;
+use turnstone_domain::budget::Measure;
 use turnstone_domain::event::Parked;
 use turnstone_ojs::JobBody;
 
@@ -129,7 +130,7 @@ async fn described(data: &Value, job: &JobBody, client: &Client) -> Result<Strin
         Ok(Parked::Children { children }) => {
             Ok(text::counted(i64::try_from(children).unwrap_or(i64::MAX), "delegated job"))
         }
-        Ok(Parked::Budget { budget: name, until, .. }) => budget(&name, until.as_deref(), job, client).await,
+        Ok(Parked::Budget { .. }) => budget(job, client).await,
         Ok(Parked::Input { .. }) => input(job, client).await,
         Ok(Parked::Review { review_id: id, reviewer, .. }) => {
             Ok(format!("review {id} by {reviewer}: turnstone review show {id}"))
@@ -152,33 +153,30 @@ async fn input(job: &JobBody, client: &Client) -> Result<String, Failure> {
     })
 }
 
-async fn budget(name: &str, until: Option<&str>, job: &JobBody, client: &Client) -> Result<String, Failure> {
-    let until = time(&until);
-    let anew = if until.is_empty() { until } else { format!(", or begins anew at {until}") };
-    if name == "engagement" {
-        let State { engagement_id: id, tokens, .. } = engagement_of(job, client).await?;
-        let numbers = spent(Some(tokens.used), tokens.limit, "tokens");
-        return Ok(format!(
-            "its own budget{numbers}: turnstone budget raise --engagement {id} --tokens N{anew}"
-        ));
-    }
-    let shared: BudgetView = client.get(&["budgets", name], &[]).await?;
-    let (limits, row) = (&shared.limits, shared.rows.first());
-    let tokens = [("tokens-per-day", limits.tokens_per_day), ("tokens", limits.tokens)];
-    let costs = [("cost-per-day", &limits.cost_per_day), ("cost", &limits.cost)];
-    let (flag, numbers) = if let Some((flag, limit)) = tokens.into_iter().find(|(_, limit)| limit.is_some()) {
-        (flag, spent(row.map(|row| row.tokens.used), limit, "tokens"))
-    } else if let Some((flag, limit)) = costs.into_iter().find(|(_, limit)| limit.is_some()) {
-        (flag, spent(row.map(|row| &row.cost.used), limit.as_ref(), &shared.currency))
-    } else {
-        ("tokens", String::new())
+/// Returns what the job's budget has left, what its next call may need, and the command that raises it by the difference.
+async fn budget(job: &JobBody, client: &Client) -> Result<String, Failure> {
+    let engagement = engagement_of(job, client).await?;
+    let awaited = engagement.awaiting.as_ref().and_then(|awaiting| awaiting.budget.as_ref());
+    let Some(budget) = awaited else { return Ok("a budget that was raised".to_owned()) };
+    let whose = match budget.name.as_str() {
+        "engagement" => "its own budget".to_owned(),
+        name => format!("budget {name}"),
     };
-    Ok(format!("budget {name}{numbers}: turnstone budget raise {name} --{flag} N{anew}"))
+    let anew = match time(&budget.resets_at) {
+        at if at.is_empty() => at,
+        at => format!(", or begins anew at {at}"),
+    };
+    let command = raise_command(budget, &engagement.engagement_id);
+    Ok(format!("{whose}{}: {command}{anew}", room(budget)))
 }
 
-fn spent<T: Display>(used: Option<T>, limit: Option<T>, unit: &str) -> String {
-    match used.zip(limit) {
-        Some((used, limit)) => format!(" ({used} of {limit} {unit} spent)"),
+/// Returns what is left and what is needed, where both are known.
+fn room(budget: &AwaitedBudget) -> String {
+    let unit = if budget.unit == Measure::Tokens { " tokens" } else { "" };
+    match budget.left.as_ref().zip(budget.needed.as_ref()) {
+        Some((left, needed)) => {
+            format!(" ({}{unit} left, the next call may need {})", plain(left), plain(needed))
+        }
         None => String::new(),
     }
 }
@@ -213,7 +211,12 @@ mod tests {
 
     #[test]
     fn numbers_stand_only_where_there_are_any() {
-        assert_eq!(spent(Some(480), Some(500), "tokens"), " (480 of 500 tokens spent)");
-        assert_eq!(spent(Some(480), None, "tokens"), "");
+        let budget = json!({"name": "fleet", "unit": "money", "needed": "2.5", "left": "2", "short": "0.5", "resets_at": null});
+        let mut budget: AwaitedBudget = serde_json::from_value(budget).unwrap();
+        assert_eq!(room(&budget), " (2 left, the next call may need 2.5)");
+        assert_eq!(raise_command(&budget, "e"), "turnstone budget raise fleet --cost 0.5");
+        (budget.left, budget.short, budget.resets_at) = (None, None, Some("2026-01-01T00:00:00Z".to_owned()));
+        assert_eq!(room(&budget), "");
+        assert_eq!(raise_command(&budget, "e"), "turnstone budget raise fleet --cost-per-day N");
     }
 }

@@ -1,6 +1,7 @@
 //! The data of events about jobs, and about queues, cron entries, batches and workflows.
 
 use super::body::bodies;
+use crate::budget::Measure;
 use crate::error::Escalation;
 use crate::review::ReviewKind;
 use crate::workflow::WorkflowKind;
@@ -197,6 +198,12 @@ pub enum Parked {
         kind: String,
         /// The name of the budget; `engagement` for its own.
         budget: String,
+        /// The most that the next call may need, in `unit`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        needed: Option<i64>,
+        /// The unit of `needed`, if it is not tokens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unit: Option<Measure>,
         /// The time at which a daily budget begins anew, in RFC 3339.
         until: Option<String>,
         /// The time after which it fails, in RFC 3339.

@@ -16,7 +16,7 @@ use super::reviews;
 use super::session_state;
 use crate::{Committed, LedgerError, Ring, StoreError, sql};
 use serde_json::Value;
-use turnstone_domain::budget::BudgetWait;
+use turnstone_domain::budget::{BudgetWait, Measure};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::event::{Completed, EventBody, FailedAttempt, Parked, Reason, Retried, UserQuestion};
 use turnstone_domain::question::AskedUser;
@@ -79,7 +79,9 @@ async fn read(
             is_held
                 && end.map_or_else(|| is_one_event(step), |end| step.write.follows.is_none_or(|of| of == end))
         };
-        match known.filter(|_| !yields).and_then(|held| held.take(&step.lease.job, fits)) {
+        // Nor whether the budget that a job waits for was raised, so that nothing would end its wait.
+        let waits = charge::waits(step).is_some();
+        match known.filter(|_| !yields && !waits).and_then(|held| held.take(&step.lease.job, fits)) {
             Some(known) => unit.take_known(known),
             None => {
                 let (id, token) = (step.lease.job.clone(), step.lease.token.clone());
@@ -94,10 +96,17 @@ async fn read(
     let waited = steps.iter().filter_map(|step| charge::waits(step)?.name.clone()).collect();
     read_by(session, "lock budgets", &sql::LOCK_BUDGET_RULES, waited, |_| Ok(())).await?;
     unit.read_shared(session, &charge::named(steps)).await?;
-    let charged = steps.iter().filter(|step| charge::moves(step));
-    let jobs: Vec<i64> = charged.filter_map(|step| unit.seq_of(&step.lease.job)).collect();
-    unit.read_held(session, &jobs).await?;
-    if known.is_none() {
+    let seqs = |unit: &Unit, some: fn(&TurnStep) -> bool| -> Vec<i64> {
+        let some = steps.iter().filter(|step| some(step));
+        some.filter_map(|step| unit.seq_of(&step.lease.job)).collect()
+    };
+    unit.read_held(session, &seqs(unit, charge::moves)).await?;
+    let locked: fn(&TurnStep) -> bool = match known {
+        None => charge::moves,
+        Some(_) => |step| charge::waits(step).is_some(),
+    };
+    let jobs = seqs(unit, locked);
+    if !jobs.is_empty() {
         unit.lock_budgets(session, &jobs).await?;
     }
     Ok(())
@@ -297,6 +306,8 @@ pub(super) fn settle(
             EventBody::JobParked(Parked::Budget {
                 kind: "budget".to_owned(),
                 budget: wait.name.clone().unwrap_or_else(|| "engagement".to_owned()),
+                needed: wait.needed,
+                unit: (wait.measure == Measure::Money).then_some(Measure::Money),
                 until: wait.resets_at.map(Timestamp::to_rfc3339),
                 given_up_at: wait.until.map(Timestamp::to_rfc3339),
             })

@@ -110,6 +110,7 @@ pub(in super::super) async fn perform(
             Ok(late + time_out::apply(session, unit, moment, limit.saturating_sub(late)).await?)
         }
         Duty::Prune { before } => prune::apply(session, before, now, limit).await,
+        Duty::FindLostWaits => budgets::find_lost(session, unit, now).await,
         Duty::EndBatches => batches::end(session, unit, now, limit).await,
         // On the connections that read: see engine/numbering.rs.
         Duty::NumberCommits => Ok(0),

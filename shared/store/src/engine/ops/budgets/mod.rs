@@ -5,7 +5,7 @@ mod resume;
 mod shared;
 
 pub(in super::super) use own::set as set_own;
-pub(super) use resume::resume_due;
+pub(super) use resume::{find_lost, resume_due};
 pub(in super::super) use shared::{forget, raise, set};
 pub(super) use shared::{of_manifest, without_manifest};
 

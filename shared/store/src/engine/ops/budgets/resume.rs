@@ -31,7 +31,7 @@ pub(super) async fn open(
         Of::Shared(name) => (None, Some(name)),
         Of::Engagement(seq) => (Some(seq), None),
     };
-    let values = [Arg::Int(seq), name.into(), now.0.into()];
+    let values = [now.0.into(), Arg::Int(seq), name.into()];
     let waiting =
         session.execute("resume jobs", &sql::UPDATE_OPEN_BUDGET_WAITS, Args::Values(&values)).await?;
     if waiting == 0 {
@@ -42,6 +42,20 @@ pub(super) async fn open(
     resume_due(session, &mut own, now, AT_ONCE).await?;
     unit.absorb(own);
     Ok(())
+}
+
+/// Lets jobs go on that wait for a budget which limits nothing any more. Every change of a budget does that for its own; this
+/// finds what was missed.
+pub(in super::super) async fn find_lost(
+    session: &mut Session,
+    unit: &mut Unit,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let values = [now.0.into()];
+    let (action, text) = ("look for lost waits", &sql::UPDATE_LOST_BUDGET_WAITS);
+    let found = session.execute(action, text, Args::Values(&values)).await?;
+    unit.rings.extend((found > 0).then_some(Ring::Due));
+    Ok(usize::try_from(found).unwrap_or(usize::MAX))
 }
 
 /// `pending → available` and `retryable → available` for jobs that waited for a budget which was raised, or has begun
