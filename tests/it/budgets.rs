@@ -304,9 +304,63 @@ async fn tenants_do_not_see_each_others_budgets() {
     fleet.end().await;
 }
 
-/// No more than the reservation is booked in money either, whatever a provider reports.
+/// The status names the budget and what is short, a raise that is too little says so, and one that suffices lets the job go on.
 #[tokio::test]
-async fn a_hostile_provider_never_breaks_a_money_limit() {
+async fn an_engagement_says_which_budget_it_reached_and_what_is_short() {
+    for backend in Backend::ALL {
+        let mut fleet = Fleet::builder().on(backend).workers(0).model(|_| Reply::text("done")).start().await;
+        let id = fleet.push(&job(json!({"ext_agent_token_budget": 10}))).await;
+        let path = format!("/engagements/{}", fleet.engagement_of(&id).await);
+        let own = format!("{path}/budget");
+        let (status, changed) = fleet.send(Method::PATCH, &own, r#"{"on_exceed": "park"}"#).await;
+        assert!(status.is_success() && changed["awaited"].is_null(), "{changed}");
+        fleet.add_worker(8);
+        fleet.wait_for(&id, &[JobState::Pending]).await;
+        let shown = fleet.get(&path).await;
+        assert_eq!((&shown["status"], &shown["awaiting"]["kind"]), (&json!("budget_reached"), &json!("budget")));
+        let awaited = &shown["awaiting"]["budget"];
+        let needed = awaited["needed"].as_i64().unwrap();
+        assert_eq!(
+            (&awaited["name"], &awaited["unit"], &awaited["left"], &awaited["short"]),
+            (&json!("engagement"), &json!("tokens"), &json!(10), &json!(needed - 10))
+        );
+        let raise = async |tokens: i64| {
+            let body = json!({"raise": {"tokens": tokens}}).to_string();
+            let (status, changed) = fleet.send(Method::PATCH, &own, body).await;
+            assert!(status.is_success(), "{changed}");
+            changed["awaited"]["short"].clone()
+        };
+        assert_eq!(raise(1).await, json!(needed - 11), "it is still too little");
+        fleet.until("it parks again", async || fleet.get(&path).await["awaiting"]["budget"]["left"] == 11).await;
+        assert_eq!(raise(needed - 11).await, json!(0));
+        assert_eq!(fleet.settled(&id).await["state"], "completed");
+        fleet.end().await;
+    }
+}
+
+/// An answer that costs more than was reserved for it is paid whole, and no call starts after it.
+#[tokio::test]
+async fn an_answer_above_its_reservation_is_paid_whole() {
+    for backend in Backend::ALL {
+        let fleet = fleet(backend, |_| Reply::Text("done".to_owned(), (200, 500))).await;
+        set(&fleet, "fleet", json!({"cost": "0.9"})).await;
+        let once = || job(json!({"options": {"retry": {"max_attempts": 1}}}));
+        let id = fleet.push(&once()).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!((&done["state"], &done["ext_agent_cost"]), (&json!("completed"), &json!("1.2")), "{done:#}");
+        let cost = budget(&fleet, "fleet").await["rows"][0]["cost"].clone();
+        assert_eq!((&cost["used"], &cost["left"], &cost["reserved"]), (&json!("1.2"), &json!("0"), &json!("0")));
+        assert_eq!(fleet.events_named(&id, "budget.reservation_exceeded").await.len(), 1);
+        let id = fleet.push(&once()).await;
+        assert_eq!(fleet.settled(&id).await["error"]["code"], "AGENT_TOKEN_BUDGET_EXCEEDED");
+        assert_eq!(fleet.models.count(), 1, "nothing starts after it");
+        fleet.end().await;
+    }
+}
+
+/// What no call can have used breaks no limit in money.
+#[tokio::test]
+async fn an_impossible_report_breaks_no_money_limit() {
     for usage in [
         json!({"prompt_tokens": i64::MAX, "completion_tokens": i64::MAX, "total_tokens": i64::MAX}),
         json!({"prompt_tokens": 0, "completion_tokens": 1_000_000}),
