@@ -317,7 +317,10 @@ async fn an_engagement_says_which_budget_it_reached_and_what_is_short() {
         fleet.add_worker(8);
         fleet.wait_for(&id, &[JobState::Pending]).await;
         let shown = fleet.get(&path).await;
-        assert_eq!((&shown["status"], &shown["awaiting"]["kind"]), (&json!("budget_reached"), &json!("budget")));
+        assert_eq!(
+            (&shown["status"], &shown["awaiting"]["kind"]),
+            (&json!("budget_reached"), &json!("budget"))
+        );
         let awaited = &shown["awaiting"]["budget"];
         let needed = awaited["needed"].as_i64().unwrap();
         assert_eq!(
@@ -331,7 +334,9 @@ async fn an_engagement_says_which_budget_it_reached_and_what_is_short() {
             changed["awaited"]["short"].clone()
         };
         assert_eq!(raise(1).await, json!(needed - 11), "it is still too little");
-        fleet.until("it parks again", async || fleet.get(&path).await["awaiting"]["budget"]["left"] == 11).await;
+        fleet
+            .until("it parks again", async || fleet.get(&path).await["awaiting"]["budget"]["left"] == 11)
+            .await;
         assert_eq!(raise(needed - 11).await, json!(0));
         assert_eq!(fleet.settled(&id).await["state"], "completed");
         fleet.end().await;
@@ -347,9 +352,16 @@ async fn an_answer_above_its_reservation_is_paid_whole() {
         let once = || job(json!({"options": {"retry": {"max_attempts": 1}}}));
         let id = fleet.push(&once()).await;
         let done = fleet.settled(&id).await;
-        assert_eq!((&done["state"], &done["ext_agent_cost"]), (&json!("completed"), &json!("1.2")), "{done:#}");
+        assert_eq!(
+            (&done["state"], &done["ext_agent_cost"]),
+            (&json!("completed"), &json!("1.2")),
+            "{done:#}"
+        );
         let cost = budget(&fleet, "fleet").await["rows"][0]["cost"].clone();
-        assert_eq!((&cost["used"], &cost["left"], &cost["reserved"]), (&json!("1.2"), &json!("0"), &json!("0")));
+        assert_eq!(
+            (&cost["used"], &cost["left"], &cost["reserved"]),
+            (&json!("1.2"), &json!("0"), &json!("0"))
+        );
         assert_eq!(fleet.events_named(&id, "budget.reservation_exceeded").await.len(), 1);
         let id = fleet.push(&once()).await;
         assert_eq!(fleet.settled(&id).await["error"]["code"], "AGENT_TOKEN_BUDGET_EXCEEDED");

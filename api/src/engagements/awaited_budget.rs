@@ -1,8 +1,8 @@
 //! The budget that an engagement waits for: what its next call may need, and how much is missing.
 
 use crate::api::App;
-use crate::caller::Tenant;
 use crate::reply::Failure;
+use crate::request::Tenant;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnstone_domain::budget::{Amount, Budget, Measure, Purse};
