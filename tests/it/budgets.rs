@@ -354,13 +354,13 @@ async fn an_answer_above_its_reservation_is_paid_whole() {
         let done = fleet.settled(&id).await;
         assert_eq!(
             (&done["state"], &done["ext_agent_cost"]),
-            (&json!("completed"), &json!("1.2")),
+            (&json!("completed"), &json!("1.20")),
             "{done:#}"
         );
         let cost = budget(&fleet, "fleet").await["rows"][0]["cost"].clone();
         assert_eq!(
             (&cost["used"], &cost["left"], &cost["reserved"]),
-            (&json!("1.2"), &json!("0"), &json!("0"))
+            (&json!("1.20"), &json!("0.00"), &json!("0.00"))
         );
         assert_eq!(fleet.events_named(&id, "budget.reservation_exceeded").await.len(), 1);
         let id = fleet.push(&once()).await;

@@ -127,8 +127,11 @@ mod tests {
         let money = json!({"kind": "budget", "budget": "fleet", "needed": 2_500_000, "unit": "money"});
         let fleet =
             awaited(money.clone(), Some(Purse { limit: Some(6_000_000), settled: 4_000_000, reserved: 0 }));
-        assert_eq!(fleet.prompt(), "Budget fleet has 2 left and the next call may need 2.5; raise it by 0.5");
+        assert_eq!(
+            fleet.prompt(),
+            "Budget fleet has 2.00 left and the next call may need 2.50; raise it by 0.50"
+        );
         let hidden = awaited(money, None);
-        assert_eq!(hidden.prompt(), "Budget fleet has too little left; the next call may need 2.5");
+        assert_eq!(hidden.prompt(), "Budget fleet has too little left; the next call may need 2.50");
     }
 }

@@ -10,7 +10,7 @@ on_every_store![
     a_reservation_fits_or_is_refused_and_is_given_back_at_the_end,
     a_refused_reservation_writes_nothing,
     a_crash_gives_the_reservation_back,
-    more_than_the_limit_is_never_booked,
+    what_was_used_is_booked_beyond_the_limit,
     no_limit_is_never_exceeded_and_zero_is_a_limit,
     jobs_that_share_a_budget_never_exceed_it,
     a_released_job_gives_its_reservation_back,
@@ -55,7 +55,7 @@ async fn a_crash_gives_the_reservation_back(at: &Opened) {
     assert_eq!(next.budget.left(), Some(100));
 }
 
-async fn more_than_the_limit_is_never_booked(at: &Opened) {
+async fn what_was_used_is_booked_beyond_the_limit(at: &Opened) {
     let held = at.held(Some(100)).await;
     let ledger = &at.store.ledger;
     ledger.checkpoint(&held.lease, reserve(10), NOW, LEASE).await.unwrap();
@@ -65,9 +65,9 @@ async fn more_than_the_limit_is_never_booked(at: &Opened) {
     }
     let budget = ledger.checkpoint(&held.lease, nothing(), NOW, LEASE).await.unwrap().budget;
     assert_eq!((budget.settled, budget.reserved), (0, 10));
-    // A call that began without a limit may have used more than was reserved for it.
+    // A call may use more than was reserved for it. Nothing is left then.
     let budget = ledger.checkpoint(&held.lease, book(10, 101), NOW, LEASE).await.unwrap().budget;
-    assert_eq!((budget.settled, budget.reserved), (100, 0));
+    assert_eq!((budget.settled, budget.reserved, budget.left()), (101, 0, Some(0)));
 }
 
 async fn no_limit_is_never_exceeded_and_zero_is_a_limit(at: &Opened) {

@@ -224,7 +224,7 @@ async fn money_is_bounded_in_the_engagement_and_in_shared_budgets(at: &Opened) {
     assert_eq!((own.settled, own.money.settled, own.money.reserved), (7, 450, 0));
     at.write(&held.lease, book(0, 0, 200)).await.unwrap();
     let own = at.store.views.budget(&engagement(&held)).await.unwrap();
-    assert_eq!(own.money.settled, 600, "unreserved usage is booked up to the limit");
+    assert_eq!((own.money.settled, own.money.left()), (650, Some(0)), "what was spent is booked");
 }
 
 async fn without_a_price_no_budget_in_money_lets_a_call_through(at: &Opened) {

@@ -54,7 +54,7 @@ async fn an_engagements_budget_is_raised_and_its_cost_is_shown() {
     let job = dev.get(&format!("/ojs/v1/jobs/{id}")).await;
     let engagement = job["job"]["ext_agent_engagement_id"].as_str().unwrap().to_owned();
     let said = dev.says_ok(&["budget", "raise", "--engagement", &engagement, "--tokens", "50000"]).await;
-    assert_eq!(said, format!("the budget of engagement {engagement} is raised"));
+    assert_eq!(said, format!("the budget of engagement {engagement} is raised: 50001 tokens are left"));
     let budget = dev.json_of(&["budget", "raise", "--engagement", &engagement, "--tokens", "1"]).await;
     assert_eq!(budget["tokens"]["limit"], 50_002, "{budget:#}");
     let cost: Value = dev.json_of(&["budget", "cost", &engagement]).await;

@@ -63,7 +63,7 @@ bodies! {
         /// The tools of requests that were cut off with the answer.
         tool_calls_cut: Option<Vec<String>>,
         /// True if the tokens are not those that the provider counted: it counted none, or impossibly many.
-        estimated: Option<bool>,
+        estimated?: bool,
     }
     /// A model that did not answer.
     ModelFailure {
