@@ -1,5 +1,5 @@
-//! Query parameters that are unknown or given twice are refused: a filter with a misspelt name would filter nothing, a
-//! cursor with another name would return the first page again, and only one of two values could hold.
+//! Query parameters that are unknown or given twice are refused. A filter with a misspelt name would filter nothing,
+//! and a cursor with another name would return the first page again. Only one of two values could hold.
 //!
 //! The known parameters of an endpoint are those in the OpenAPI document, so that no endpoint takes others than it
 //! describes. An endpoint that describes none takes none.

@@ -370,7 +370,7 @@ async fn an_answer_above_its_reservation_is_paid_whole() {
     }
 }
 
-/// What no call can have used breaks no limit in money.
+/// An impossible count breaks no limit in money.
 #[tokio::test]
 async fn an_impossible_report_breaks_no_money_limit() {
     for usage in [

@@ -50,7 +50,7 @@ pub struct Deps {
     pub remote_calls: Option<RemoteCalls>,
     /// The prices of models and tools.
     pub prices: Prices,
-    /// What is known of models for the estimates of their calls.
+    /// The knowledge about models for the estimates of their calls.
     pub estimates: Estimates,
     /// The groups of reviewers, and the consequence of a missed deadline.
     pub reviews: ReviewRules,

@@ -22,9 +22,9 @@ pub struct AwaitedBudget {
     pub unit: Measure,
     /// The most that the next call may need.
     pub needed: Option<Value>,
-    /// What is left; absent where the caller may not see the budget.
+    /// The rest; absent where the caller may not see the budget.
     pub left: Option<Value>,
-    /// What is missing. 0 when the job is about to go on.
+    /// The missing amount. 0 when the job is about to go on.
     pub short: Option<Value>,
     /// When a daily budget begins anew.
     pub resets_at: Option<String>,

@@ -85,11 +85,13 @@ impl Config {
             let bounds = format!("must lie between {SHORTEST_STATEMENT_MS} and {LONGEST_STATEMENT_MS}");
             return wrong("store.statement_timeout_ms", bounds);
         }
-        if let Err(problem) = self.budgets.check() {
-            return wrong("budgets", problem);
-        }
-        if let Err(problem) = self.reviews.check() {
-            return wrong("reviews", problem);
+        let sections = [
+            ("budgets", self.budgets.check()),
+            ("reviews", self.reviews.check()),
+            ("models.context_tokens", self.models.check()),
+        ];
+        if let Some((key, Err(problem))) = sections.into_iter().find(|(_, checked)| checked.is_err()) {
+            return wrong(key, problem);
         }
         let (models, server) = (&self.models, &self.server);
         for (key, value) in [
@@ -103,17 +105,6 @@ impl Config {
             if value == 0 {
                 return wrong(key, "is 0; it must be at least 1".to_owned());
             }
-        }
-        let named = |model: &str| {
-            model.split_once('/').is_some_and(|(of, model)| !of.is_empty() && !model.is_empty())
-        };
-        if let Some((model, _)) =
-            models.context_tokens.iter().find(|(model, tokens)| !named(model) || **tokens == 0)
-        {
-            let problem = format!(
-                "`{model}` must be PROVIDER/MODEL, such as openai/gpt-4o-mini, with at least 1 token"
-            );
-            return wrong("models.context_tokens", problem);
         }
         if let Some(Err(problem)) = self.log.filter.as_deref().map(turnstone_telemetry::check_filter) {
             return wrong("log.filter", format!("cannot be used: {problem}"));

@@ -317,6 +317,21 @@ impl Default for ModelsConfig {
 }
 
 impl ModelsConfig {
+    /// Checks the names of models and the sizes of their contexts.
+    ///
+    /// # Errors
+    /// A sentence that names the wrong one.
+    pub fn check(&self) -> Result<(), String> {
+        let is_whole = |(provider, model): (&str, &str)| !provider.is_empty() && !model.is_empty();
+        let is_right = |model: &str, tokens: u32| tokens > 0 && model.split_once('/').is_some_and(is_whole);
+        match self.context_tokens.iter().find(|(model, tokens)| !is_right(model, **tokens)) {
+            Some((model, _)) => Err(format!(
+                "`{model}` must be PROVIDER/MODEL, such as openai/gpt-4o-mini, with at least 1 token"
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the contexts of models, in tokens.
     #[must_use]
     pub fn contexts(&self) -> BTreeMap<String, i64> {

@@ -3,7 +3,7 @@
 use super::{Entry, Interval};
 use turnstone_store::Duty;
 
-/// The longest that such a job waits in vain.
+/// The longest that such a job waits.
 const INTERVAL_MS: i64 = 60_000;
 
 /// See the module.

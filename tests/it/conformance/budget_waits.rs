@@ -2,11 +2,14 @@
 
 use super::backend::{Backend, Opened, open};
 use super::budgets::{reserve, rule};
-use super::jobs::{NOW, agent, engagement, nothing};
+use super::jobs::{NOW, agent, complete, engagement, nothing};
+use super::on_every_store;
 use proptest::prelude::*;
 use turnstone_domain::budget::{BudgetWait, Measure};
 use turnstone_domain::{JobState, Settlement, Wait};
 use turnstone_store::{Claim, Duty, JobKind, LedgerError, OwnBudget, Raise, Store};
+
+on_every_store![a_lost_wait_is_found];
 
 const BUDGETS: [&str; 3] = ["fleet", "tenant/acme", "agent/desk"];
 /// The tokens of every call; no budget has as many.
@@ -158,43 +161,41 @@ proptest! {
 
 /// Thousands of jobs park while their budget is deleted again and again by another process.
 #[ignore = "long: thousands of jobs park beside deletions"]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_job_waits_for_a_budget_that_is_deleted_while_it_parks() {
-    let at = open(Backend::Postgres).await;
-    let other = at.place.open().await;
-    for _ in 0..60 {
-        let set = rule("fleet", |rule| rule.tokens = Some(NEEDED - 1));
-        other.budgets.set(set, None, NOW).await.unwrap();
-        at.store.intake.push((0..50).map(|_| agent(None)).collect()).await.unwrap();
-        let claims = at.claim(JobKind::Agent, 50).await;
-        let calls = claims.iter().map(|claim| call(&at.store, claim, &["fleet"]));
-        let (_, gone) =
-            tokio::join!(futures::future::join_all(calls), other.budgets.forget("fleet", None, NOW));
-        assert!(gone.unwrap());
-        while at.perform(Duty::PromoteDue, NOW.plus_ms(5_000)).await > 0 {}
-        assert_eq!(at.query("SELECT count(*) FROM jobs WHERE state = 'pending'").await, 0);
-        at.store.upkeep.release_all(NOW).await.unwrap();
-        at.query("SELECT count(*) FROM budget_waits").await;
-        for claim in at.claim_at(JobKind::Agent, 500, NOW.plus_ms(5_000)).await {
-            at.settle(&claim.lease, super::jobs::complete()).await;
+#[test]
+fn no_job_waits_for_a_budget_that_is_deleted_while_it_parks() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let at = open(Backend::Postgres).await;
+        let other = at.place.open().await;
+        for _ in 0..60 {
+            let set = rule("fleet", |rule| rule.tokens = Some(NEEDED - 1));
+            other.budgets.set(set, None, NOW).await.unwrap();
+            at.store.intake.push((0..50).map(|_| agent(None)).collect()).await.unwrap();
+            let claims = at.claim(JobKind::Agent, 50).await;
+            let calls = claims.iter().map(|claim| call(&at.store, claim, &["fleet"]));
+            let (_, gone) =
+                tokio::join!(futures::future::join_all(calls), other.budgets.forget("fleet", None, NOW));
+            assert!(gone.unwrap());
+            while at.perform(Duty::PromoteDue, NOW.plus_ms(5_000)).await > 0 {}
+            assert_eq!(at.query("SELECT count(*) FROM jobs WHERE state = 'pending'").await, 0);
+            at.store.upkeep.release_all(NOW).await.unwrap();
+            for claim in at.claim_at(JobKind::Agent, 500, NOW.plus_ms(5_000)).await {
+                at.settle(&claim.lease, complete()).await;
+            }
         }
-    }
+    });
 }
 
-/// The duty finds waits for which nobody lets a job go on any more.
-#[tokio::test]
-async fn a_lost_wait_is_found() {
-    for backend in Backend::PLAIN {
-        let at = open(*backend).await;
-        at.store.budgets.set(rule("fleet", |rule| rule.tokens = Some(1)), None, NOW).await.unwrap();
-        let held = at.held(None).await;
-        assert!(!call(&at.store, &held, &["fleet"]).await);
-        assert_eq!(at.perform(Duty::FindLostWaits, NOW).await, 0, "the budget still limits it");
-        // As if the deletion had missed the wait.
-        at.place.beside().change("DELETE FROM budget_rules").await;
-        at.place.beside().change("UPDATE totals SET token_limit = NULL WHERE name = 'fleet'").await;
-        assert_eq!(at.perform(Duty::FindLostWaits, NOW).await, 1);
-        assert_eq!(at.perform(Duty::PromoteDue, NOW).await, 1);
-        assert_eq!(at.state(&held.job).await, JobState::Available);
-    }
+/// The duty finds waits that no change of a budget ends any more.
+async fn a_lost_wait_is_found(at: &Opened) {
+    at.store.budgets.set(rule("fleet", |rule| rule.tokens = Some(1)), None, NOW).await.unwrap();
+    let held = at.held(None).await;
+    assert!(!call(&at.store, &held, &["fleet"]).await);
+    assert_eq!(at.perform(Duty::FindLostWaits, NOW).await, 0, "the budget still limits it");
+    // As if the deletion had missed the wait.
+    at.query("DELETE FROM budget_rules").await;
+    at.query("UPDATE totals SET token_limit = NULL WHERE name = 'fleet'").await;
+    assert_eq!(at.perform(Duty::FindLostWaits, NOW).await, 1);
+    assert_eq!(at.perform(Duty::PromoteDue, NOW).await, 1);
+    assert_eq!(at.state(&held.job).await, JobState::Available);
 }

@@ -1,5 +1,5 @@
-//! What is known of models for the estimates of their calls: the sizes of their contexts, and what calls of late used
-//! above their estimates. The latter is forgotten with the process.
+//! Knowledge about models for the estimates of their calls: the sizes of their contexts, and the surplus of calls of late.
+//! The latter is forgotten with the process.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ const CALLS: usize = 32;
 /// The most models with a surplus; others keep their plain estimates.
 const MOST_MODELS: usize = 1024;
 
-/// What a call used above the estimate of its prompt and its answer.
+/// The usage of a call above the estimate of its prompt and its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Surplus {
     /// Tokens.
@@ -18,7 +18,7 @@ pub struct Surplus {
     pub money: i64,
 }
 
-/// What is known of models, by `provider/model`.
+/// The knowledge about models, by `provider/model`.
 #[derive(Debug, Default)]
 pub struct Estimates {
     context_tokens: BTreeMap<String, i64>,

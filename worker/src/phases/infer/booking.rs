@@ -1,4 +1,4 @@
-//! What is booked for an answer (design §5): the provider's count, whole.
+//! Booking of an answer (design §5): the provider's count, whole.
 //!
 //! An impossible count is booked as the reservation, and one that is absent as an estimate from the texts; both are
 //! marked as estimated.
@@ -10,7 +10,7 @@ use crate::state::Outbox;
 use turnstone_domain::budget;
 use turnstone_domain::event::{ClampedUsage, EventBody, ExceededReservation};
 
-/// What is booked for an answer.
+/// The booking of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Booked {
     /// Tokens.
