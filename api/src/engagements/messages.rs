@@ -137,7 +137,7 @@ pub(crate) async fn messages(
     let cursor = messages.last().map_or(after, |stored| stored.seq);
     let released = super::released(&app, &engagement, &agent).await?;
     // The user's messages; the caller of a guarded agent's delegate is a model.
-    let by_user = |role: Role| role == Role::User && !agent.guardrails.for_guarded;
+    let by_user = |role: Role| role == Role::User && !agent.guardrails.is_shown_by_its_caller();
     messages.retain(|stored| stored.turn <= released || by_user(stored.message.role));
     // Messages between agents of a team are no part of the conversation with the user.
     messages.retain(|stored| stored.message.thread.is_none());

@@ -47,7 +47,7 @@ pub(crate) async fn released(
     if !agent.guardrails.hold_back() {
         return Ok(i64::MAX);
     }
-    if agent.guardrails.for_guarded {
+    if agent.guardrails.is_shown_by_its_caller() {
         return Ok(0);
     }
     let turns = app.api.store.views.checkpoints_of(&engagement.id, Phase::Emit, TURNS).await?;
@@ -68,7 +68,7 @@ async fn not_held_back(
         return Ok(());
     }
     // A guarded agent's delegate has no answer of its own that releases it.
-    let passes = !agent.guardrails.for_guarded;
+    let passes = !agent.guardrails.is_shown_by_its_caller();
     if passes && app.api.store.views.job(job).await?.is_some_and(|job| job.state == JobState::Completed) {
         return Ok(());
     }

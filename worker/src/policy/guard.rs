@@ -125,7 +125,7 @@ async fn check_one(
     };
     let passed = outcome.is_ok();
     // The digest of a model's text is published only when the text is shown as well.
-    let is_shown = (side == Side::Input || passed) && !agent.guardrails.for_guarded;
+    let is_shown = (side == Side::Input || passed) && !agent.guardrails.is_shown_by_its_caller();
     let checked = event::Checked {
         side,
         tool: guardrail.tool_name.clone(),

@@ -29,7 +29,10 @@ impl Claimed {
     /// decides about it (OAS-43).
     #[must_use]
     pub fn complete(&self, result: &Value) -> Settlement {
-        Settlement::Complete { result: RawJson::of(result), withheld: self.agent.guardrails.for_guarded }
+        Settlement::Complete {
+            result: RawJson::of(result),
+            withheld: self.agent.guardrails.is_shown_by_its_caller(),
+        }
     }
 
     /// Removes a model's words from an event, when they may not be shown before a guardrail has passed them

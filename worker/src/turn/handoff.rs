@@ -40,11 +40,6 @@ pub async fn of(deps: &Deps, side: &EngagementClaim, meta: &RawObject) -> Result
     Ok(found.filter(|agent| agent.guardrails.output.is_none()).map_or(own, |agent| {
         let mut agent = agent.taking_over_from(&side.agent);
         agent.identity.clone_from(&side.agent.identity);
-        // An agent without filters uses those of the engagement's agent.
-        let (safety, other) = (&mut agent.safety, &side.agent.safety);
-        safety.content = safety.content.take().or_else(|| other.content.clone());
-        safety.personal = safety.personal.take().or_else(|| other.personal.clone());
-        safety.output = safety.output.take().or_else(|| other.output.clone());
         Arc::new(agent)
     }))
 }

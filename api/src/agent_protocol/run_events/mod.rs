@@ -364,7 +364,7 @@ impl<'a> Round<'a> {
             // The arguments of a guarded agent's delegate come from its model, and no guardrail has passed
             // them (OAS-43).
             let found = self.app.api.store.views.engagement(id).await?;
-            let guarded = found.is_none_or(|(_, agent, _)| agent.guardrails.for_guarded);
+            let guarded = found.is_none_or(|(_, agent, _)| agent.guardrails.is_shown_by_its_caller());
             beside.untold = Some(if guarded { json!({}) } else { call.input });
         }
         beside.output = match call.outcome {
@@ -379,7 +379,7 @@ impl<'a> Round<'a> {
     async fn held_files(&self, id: &EngagementId, job: &JobId) -> Result<Vec<Artifact>, StoreError> {
         let store = &self.app.api.store;
         let Some((_, agent, _)) = store.views.engagement(id).await? else { return Ok(Vec::new()) };
-        if agent.guardrails.output.is_none() || agent.guardrails.for_guarded {
+        if agent.guardrails.output.is_none() || agent.guardrails.is_shown_by_its_caller() {
             return Ok(Vec::new());
         }
         let mut files = store.artifacts.artifacts(id).await?;
@@ -412,6 +412,6 @@ impl<'a> Round<'a> {
     /// Returns true if it works for an agent with an output guardrail (OAS-43).
     async fn works_for_guarded(&self, id: &EngagementId) -> Result<bool, StoreError> {
         let found = self.app.api.store.views.engagement(id).await?;
-        Ok(found.is_none_or(|(_, agent, _)| agent.guardrails.for_guarded))
+        Ok(found.is_none_or(|(_, agent, _)| agent.guardrails.is_shown_by_its_caller()))
     }
 }

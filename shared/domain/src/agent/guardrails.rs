@@ -20,6 +20,10 @@ pub struct Guardrails {
     /// are then not shown outside. Set when the delegate is started, never by a document.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_guarded: bool,
+    /// True if it is a delegate whose answer its caller may refuse, hold for a reviewer or filter (OAS-35, RS-08). Then its
+    /// words are shown by its caller alone. It may ask its user nevertheless. Set as `for_guarded` is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_restricted: bool,
 }
 
 /// A tool, and what must hold for its output.
@@ -102,13 +106,20 @@ impl Guardrails {
     /// Returns true if a model's output may only be shown after it has passed a guardrail (OAS-43).
     #[must_use]
     pub fn hold_back(&self) -> bool {
-        self.output.is_some() || self.for_guarded
+        self.output.is_some() || self.is_shown_by_its_caller()
+    }
+
+    /// Returns true if only the caller of this delegate decides which of its words are shown outside, and its own endpoints
+    /// show none.
+    #[must_use]
+    pub fn is_shown_by_its_caller(&self) -> bool {
+        self.for_guarded || self.for_restricted
     }
 
     /// Returns true if there is no guardrail.
     #[must_use]
     pub fn is_default(&self) -> bool {
-        self.input.is_none() && self.output.is_none() && !self.for_guarded
+        self.input.is_none() && self.output.is_none() && !self.is_shown_by_its_caller()
     }
 
     /// Returns the guardrail of this side.

@@ -56,6 +56,7 @@ impl AgentDefinition {
         base.tool_choice = own.tool_choice;
         base.output.clone_from(&own.output);
         base.guardrails.for_guarded |= own.guardrails.for_guarded;
+        base.guardrails.for_restricted |= own.guardrails.for_restricted;
         base.capabilities.clone_from(&own.capabilities);
         base.toolsets.clone_from(&own.toolsets);
         own == base

@@ -50,6 +50,20 @@ pub enum FilterAction {
     Log,
 }
 
+impl FilterAction {
+    /// Returns the action of both that lets less pass.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let weight = |action: Self| match action {
+            Self::Log => 0,
+            Self::Warn => 1,
+            Self::Redact => 2,
+            Self::Block => 3,
+        };
+        if weight(other) > weight(self) { other } else { self }
+    }
+}
+
 /// A kind of content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -139,10 +153,46 @@ impl Safety {
         self.personal.iter().chain(&self.output)
     }
 
+    /// Adds the rules of an agent for which this one works. Where both have a rule, the kinds of both are found, and the
+    /// stricter action applies.
+    pub fn restrict_by(&mut self, other: &Self) {
+        both(&mut self.content, other.content.as_ref(), |own, other| {
+            own.categories = union(&own.categories, &other.categories);
+            own.threshold = own.threshold.min(other.threshold);
+            own.action = own.action.stricter(other.action);
+        });
+        let personal = |own: &mut PersonalRule, other: &PersonalRule| {
+            own.kinds = union(&own.kinds, &other.kinds);
+            own.action = own.action.stricter(other.action);
+        };
+        both(&mut self.personal, other.personal.as_ref(), personal);
+        both(&mut self.output, other.output.as_ref(), personal);
+    }
+
+    /// Returns true if content of some kinds is blocked, wherever it comes from.
+    #[must_use]
+    pub fn blocks_content(&self) -> bool {
+        self.content.as_ref().is_some_and(|rule| rule.action == FilterAction::Block)
+    }
+
     /// Returns true if an answer must be complete before any of it may leave, because a filter may change or withhold
     /// it.
     #[must_use]
     pub fn holds_back(&self) -> bool {
         self.leaving().any(|rule| matches!(rule.action, FilterAction::Redact | FilterAction::Block))
     }
+}
+
+/// Takes over a rule, or joins it with the own one.
+fn both<R: Clone>(own: &mut Option<R>, other: Option<&R>, join: impl FnOnce(&mut R, &R)) {
+    match (own.as_mut(), other) {
+        (Some(own), Some(other)) => join(own, other),
+        (None, Some(other)) => *own = Some(other.clone()),
+        (_, None) => {}
+    }
+}
+
+fn union<K: Clone + PartialEq>(own: &[K], other: &[K]) -> Vec<K> {
+    let more = other.iter().filter(|kind| !own.contains(kind));
+    own.iter().chain(more).cloned().collect()
 }

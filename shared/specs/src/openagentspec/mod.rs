@@ -112,5 +112,5 @@ fn guardrails(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -
         let assertion = expression::over_output(assertion, &format!("{what}.assertion"), "OAS-40", problems)?;
         Some(Guardrail { tool_name: name.to_owned(), assertion })
     };
-    Guardrails { input: side("input"), output: side("output"), for_guarded: false }
+    Guardrails { input: side("input"), output: side("output"), ..Guardrails::default() }
 }

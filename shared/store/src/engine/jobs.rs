@@ -242,7 +242,7 @@ impl Engine {
             let Some(engagement) = engagement_of(row).filter(|found| found.depth > 0) else { continue };
             if let Entry::Vacant(unread) = for_guarded.entry(digest_of(row, engagement)) {
                 match self.guardrails(unread.key()).await {
-                    Ok(guards) => drop(unread.insert(guards.for_guarded)),
+                    Ok(guards) => drop(unread.insert(guards.is_shown_by_its_caller())),
                     Err(error) if error.is_damage() => {
                         damaged.entry(row.seq).or_insert_with(|| error.to_string());
                         // A guardrail that cannot be read may apply, so the outputs are held back.
