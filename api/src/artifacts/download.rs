@@ -3,6 +3,7 @@
 
 use super::saved_name;
 use crate::api::Shared;
+use crate::engagements::visible::Visible;
 use crate::reply::{Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
@@ -43,7 +44,7 @@ pub(crate) async fn download(
     let views = &app.api.store.views;
     let found = views.engagement_of(&artifact.engagement_id, tenant.name()).await?.ok_or_else(missing)?;
     let (engagement, agent, _) = found;
-    if artifact.withheld || artifact.turn > crate::engagements::released(&app, &engagement, &agent).await? {
+    if artifact.withheld || !Visible::of(&app, &engagement, &agent).await?.has(artifact.turn) {
         return Err(missing());
     }
     if headers.get_all(IF_NONE_MATCH).iter().any(|sent| names(sent, &artifact.digest)) {

@@ -24,8 +24,8 @@ pub(crate) async fn visible(
     let mut found = app.api.store.artifacts.artifacts(&engagement.id).await?;
     found.retain(|artifact| !artifact.withheld);
     if !found.is_empty() {
-        let released = released(app, engagement, agent).await?;
-        found.retain(|artifact| artifact.turn <= released);
+        let visible = Visible::of(app, engagement, agent).await?;
+        found.retain(|artifact| visible.has(artifact.turn));
     }
     Ok(found)
 }

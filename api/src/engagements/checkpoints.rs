@@ -1,5 +1,6 @@
 //! `GET /engagements/{id}/checkpoints?page=&per_page=&bodies=true`: the phases that are done, oldest first.
 
+use super::visible::Visible;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
@@ -127,8 +128,8 @@ pub(crate) async fn checkpoints(
     let mut rows = app.api.store.views.checkpoints(&engagement.id, one_more).await?;
     let has_more = rows.len() > slice.limit as usize;
     rows.truncate(slice.limit as usize);
-    let released = super::released(&app, &engagement, &agent).await?;
-    let with_body = |row: &CheckpointRow| with_bodies && row.checkpoint.turn <= released;
+    let visible = Visible::of(&app, &engagement, &agent).await?;
+    let with_body = |row: &CheckpointRow| with_bodies && visible.has(row.checkpoint.turn);
     let checkpoints = rows.into_iter().map(|row| Checkpoint::of(with_body(&row), row)).collect();
     let pagination = OpenEnd { page, per_page: slice.limit, has_more };
     let missing = app.api.store.views.record_gaps(&engagement.id).await?;

@@ -1,6 +1,7 @@
 //! `GET /engagements/{id}/diff?with=`: the first difference of two engagements, and the cost of each of their turns.
 
 use super::export;
+use super::visible::Visible;
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Segment, Tenant};
@@ -146,12 +147,14 @@ pub(crate) async fn diff(
 
 async fn side(app: &App, id: &str, tenant: &Tenant) -> Result<Side, Failure> {
     let (engagement, agent, _) = super::find(app, id, tenant).await?;
-    let released = super::released(app, &engagement, &agent).await?;
+    let visible = Visible::of(app, &engagement, &agent).await?;
     let mut checkpoints = export::checkpoints(app, &engagement.id).await?;
-    checkpoints.retain(|(_, done)| done.turn <= released);
+    checkpoints.retain(|(_, done)| visible.has(done.turn));
     let mut messages = export::messages(app, &engagement.id).await?;
-    messages.retain(|stored| stored.turn <= released || stored.message.role == Role::User);
+    messages.retain(|stored| visible.has(stored.turn) || stored.message.role == Role::User);
+    messages.iter_mut().for_each(|stored| visible.withhold(stored));
     let mut calls = app.api.store.views.tool_calls(&engagement.id).await?;
-    calls.retain(|call| call.turn <= released);
+    calls.retain(|call| visible.has(call.turn));
+    calls.iter_mut().for_each(|call| visible.withhold_input(call));
     Ok(Side { agent, checkpoints, messages, calls })
 }

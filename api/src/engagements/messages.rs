@@ -1,5 +1,6 @@
 //! `GET /engagements/{id}/messages?after=&limit=`: the conversation, oldest first.
 
+use super::visible::{Visible, WITHHELD};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
@@ -10,9 +11,6 @@ use turnstone_domain::CallId;
 use turnstone_domain::message::{self, ContentPart, RequestedCall, Role, Source, StoredMessage, Summary};
 use turnstone_ojs::OpenValue;
 use utoipa::ToSchema;
-
-/// Replaces a tool's output that is withheld (OAS-24, OAS-35).
-const WITHHELD: &str = "(withheld)";
 
 /// A message of a conversation.
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -135,17 +133,17 @@ pub(crate) async fn messages(
         withhold(&mut messages, &views.withheld_calls(&engagement.id).await?);
     }
     let cursor = messages.last().map_or(after, |stored| stored.seq);
-    let released = super::released(&app, &engagement, &agent).await?;
-    // The user's messages; the caller of a guarded agent's delegate is a model.
-    let by_user = |role: Role| role == Role::User && !agent.guardrails.is_shown_by_its_caller();
-    messages.retain(|stored| stored.turn <= released || by_user(stored.message.role));
+    let visible = Visible::of(&app, &engagement, &agent).await?;
+    let is_input = |role: Role| role == Role::User && visible.has_inputs();
+    messages.retain(|stored| visible.has(stored.turn) || is_input(stored.message.role));
+    messages.iter_mut().for_each(|stored| visible.withhold(stored));
     // Messages between agents of a team are no part of the conversation with the user.
     messages.retain(|stored| stored.message.thread.is_none());
     let messages = messages.into_iter().map(Message::from).collect();
     Ok(reply::ok(&Messages { messages, cursor, has_more }))
 }
 
-/// Withholds outputs: the model has read them, and no one outside may.
+/// Withholds outputs (OAS-24, OAS-35): the model has read them, and no one outside may.
 fn withhold(messages: &mut [StoredMessage], calls: &[CallId]) {
     let withheld: HashSet<&CallId> = calls.iter().collect();
     for stored in messages {

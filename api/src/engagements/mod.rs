@@ -21,6 +21,7 @@ mod session_state;
 mod show;
 pub(crate) mod state;
 mod tool_calls;
+pub(crate) mod visible;
 pub(crate) mod waiting;
 
 pub(crate) use show::open_review;
@@ -29,32 +30,9 @@ pub(crate) use state::{prompt, results};
 use crate::api::App;
 use crate::reply::Failure;
 use crate::request::Tenant;
-use turnstone_domain::checkpoint::EmitBody;
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::{AgentDefinition, EngagementId, JobId, JobState, Phase};
+use turnstone_domain::{AgentDefinition, EngagementId, JobId, JobState};
 use turnstone_ojs::OjsError;
-
-/// Turns that are searched for the newest answer.
-const TURNS: u32 = 1000;
-
-/// Returns the last turn up to which a caller may read the model's messages. With an output guardrail, that is the turn
-/// of the newest answer that has passed it (OAS-43). Of a delegate of such an agent only the audit may be read.
-pub(crate) async fn released(
-    app: &App,
-    engagement: &Engagement,
-    agent: &AgentDefinition,
-) -> Result<i64, Failure> {
-    if !agent.guardrails.hold_back() {
-        return Ok(i64::MAX);
-    }
-    if agent.guardrails.is_shown_by_its_caller() {
-        return Ok(0);
-    }
-    let turns = app.api.store.views.checkpoints_of(&engagement.id, Phase::Emit, TURNS).await?;
-    let released =
-        turns.iter().filter(|row| row.checkpoint.read::<EmitBody>().is_some_and(|emit| emit.released));
-    Ok(released.map(|row| row.checkpoint.turn).max().unwrap_or(0))
-}
 
 /// Refuses a tenant the audit and the export before the answer has passed an output guardrail (OAS-43). Only operators
 /// of the server may read them until then.

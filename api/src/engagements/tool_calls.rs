@@ -1,5 +1,6 @@
 //! `GET /engagements/{id}/tool-calls?after=&limit=`: the tool journal, oldest first.
 
+use super::visible::Visible;
 use crate::api::Shared;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Segment, Tenant};
@@ -59,8 +60,11 @@ pub(crate) async fn tool_calls(
 ) -> Answer {
     let (engagement, agent, _) = super::find(&app, &id, &tenant).await?;
     let part = JournalPage::asked(&app.api.store.views, &engagement.id, &params).await?;
-    let released = super::released(&app, &engagement, &agent).await?;
-    let calls = part.calls.into_iter().filter(|call| call.turn <= released);
-    let tool_calls = calls.map(rows::ToolCall::from).collect();
+    let visible = Visible::of(&app, &engagement, &agent).await?;
+    let calls = part.calls.into_iter().filter(|call| visible.has(call.turn)).map(|mut call| {
+        visible.withhold_input(&mut call);
+        rows::ToolCall::from(call)
+    });
+    let tool_calls = calls.collect();
     Ok(reply::ok(&ToolCalls { tool_calls, cursor: part.cursor, has_more: part.has_more }))
 }

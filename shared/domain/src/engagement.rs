@@ -151,6 +151,16 @@ impl EngagementObject {
         self.kept.changed_last(name);
     }
 
+    /// Returns the object without the inputs of calls, which a model wrote.
+    #[must_use]
+    pub fn without_inputs(&self) -> Self {
+        let hide = |entry: &mut Value| entry["inputs"] = Value::Null;
+        let mut object = Self { kept: Kept::default(), ..self.clone() };
+        object.recent.values_mut().for_each(hide);
+        object.history.values_mut().filter_map(Value::as_array_mut).flatten().for_each(hide);
+        object
+    }
+
     /// Returns the object as it is.
     #[must_use]
     pub fn view(&self) -> View<'_> {

@@ -13,7 +13,9 @@ pub fn is_any(claimed: &Claimed, past: &TurnHistory) -> bool {
 /// Returns the exposed values as they are now; an expression that fails yields `null`.
 pub fn now(claimed: &Claimed, past: &TurnHistory) -> Map<String, Value> {
     let Some(object) = past.object.as_ref().filter(|_| is_any(claimed, past)) else { return Map::new() };
-    let object = object.view();
+    // No guardrail has checked the arguments of calls (OAS-43).
+    let hidden = claimed.agent.guardrails.hold_back().then(|| object.without_inputs());
+    let object = hidden.as_ref().unwrap_or(object).view();
     let value = |source: &str| {
         let expression = claimed.deps.expression(&claimed.agent.capability_names(), source).ok()?;
         match expression.is_light() {
