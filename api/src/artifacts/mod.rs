@@ -8,7 +8,7 @@ mod saved_name;
 pub use saved_name::saved_name;
 
 use crate::api::App;
-use crate::engagements::released;
+use crate::engagements::visible::Visible;
 use crate::reply::Failure;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::artifact::Artifact;
