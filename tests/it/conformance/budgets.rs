@@ -29,6 +29,7 @@ on_every_store![
     a_warning_is_given_once_per_budget,
     a_limit_below_the_spent_amount_refuses_every_call,
     what_a_call_used_above_its_reservation_is_booked_and_nothing_starts_after_it,
+    a_reservation_in_an_overspent_budget_is_replaced_within_what_is_left,
     tenants_see_and_raise_their_own_budgets_only,
     a_repeated_raise_changes_nothing,
     a_call_is_reserved_without_a_limit_too,
@@ -84,6 +85,7 @@ fn park(budget: Option<&str>, resets_at: Option<Timestamp>) -> Settlement {
             resets_at,
             measure: Measure::Tokens,
             needed: None,
+            least: None,
             until: None,
         }),
     }
@@ -353,8 +355,14 @@ async fn a_delegate_that_parks_sees_a_raise_after_its_refusal(at: &Opened) {
     at.write(&child.lease, reserve(11, None, &[])).await.unwrap_err();
     let change = OwnBudget { tokens: Some(Some(50)), ..OwnBudget::default() };
     at.budgets().set_own(&engagement(&root), None, change, NOW).await.unwrap().unwrap();
-    let wait =
-        BudgetWait { name: None, resets_at: None, measure: Measure::Tokens, needed: Some(11), until: None };
+    let wait = BudgetWait {
+        name: None,
+        resets_at: None,
+        measure: Measure::Tokens,
+        needed: Some(11),
+        least: None,
+        until: None,
+    };
     at.settle(&child.lease, Settlement::Park { wait: Wait::Raise(wait) }).await;
     assert_eq!(at.state(&child.job).await, JobState::Pending);
     let soon = NOW.plus_ms(5_000);
@@ -373,6 +381,7 @@ async fn a_job_that_parks_for_a_deleted_budget_resumes(at: &Opened) {
         resets_at: None,
         measure: Measure::Tokens,
         needed: Some(2),
+        least: None,
         until: None,
     };
     at.settle(&held.lease, Settlement::Park { wait: Wait::Raise(wait) }).await;
@@ -461,6 +470,30 @@ async fn what_a_call_used_above_its_reservation_is_booked_and_nothing_starts_aft
     at.budgets().set_own(&engagement(&held), None, change, NOW).await.unwrap().unwrap();
     assert_eq!(left(at.write(&held.lease, reserve(2, Some(0), &[])).await.unwrap_err()).0, 1);
     at.write(&held.lease, reserve(1, Some(0), &[])).await.unwrap();
+}
+
+async fn a_reservation_in_an_overspent_budget_is_replaced_within_what_is_left(at: &Opened) {
+    at.rule("fleet", |rule| (rule.tokens, rule.cost) = (Some(100), Some(100))).await;
+    let (held, other) = (at.held(None).await, at.held(None).await);
+    at.write(&held.lease, reserve(60, Some(60), &["fleet"])).await.unwrap();
+    at.write(&other.lease, reserve(40, Some(40), &["fleet"])).await.unwrap();
+    at.write(&other.lease, book(40, 90, 90)).await.unwrap();
+    assert_eq!(at.row("fleet", None).await, (90, 60, 90, 60));
+    for (tokens, money, measure) in
+        [(60, 0, Measure::Tokens), (0, 60, Measure::Money), (11, 0, Measure::Tokens)]
+    {
+        let refused = at.write(&held.lease, reserve(tokens, Some(money), &["fleet"])).await.unwrap_err();
+        let LedgerError::BudgetExceeded { left, of, .. } = refused else { panic!("{refused}") };
+        assert_eq!((left, of.measure), (10, measure), "its own 60 are no room beyond the limit");
+    }
+    at.write(&held.lease, reserve(10, Some(10), &["fleet"])).await.unwrap();
+    assert_eq!(at.row("fleet", None).await, (90, 10, 90, 10));
+    let own = at.held(Some(100)).await;
+    at.write(&own.lease, reserve(60, None, &[])).await.unwrap();
+    let change = OwnBudget { tokens: Some(Some(50)), ..OwnBudget::default() };
+    at.budgets().set_own(&engagement(&own), None, change, NOW).await.unwrap().unwrap();
+    let refused = at.write(&own.lease, reserve(60, None, &[])).await.unwrap_err();
+    assert!(matches!(refused, LedgerError::BudgetExceeded { left: 50, needed: 60, .. }), "{refused}");
 }
 
 async fn tenants_see_and_raise_their_own_budgets_only(at: &Opened) {

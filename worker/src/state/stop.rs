@@ -60,6 +60,14 @@ impl From<JobError> for Stop {
     }
 }
 
+/// Returns the error of a budget that has too little left for an answer of the usual length, of which `needed` is the most.
+/// The budget has to have `shortage.needed` left for the shortest one.
+pub fn too_little_for(shortage: Shortage, needed: i64) -> JobError {
+    let least = shortage.needed;
+    let error = too_little(&Shortage { needed: needed.max(least), ..shortage });
+    if needed > least { error.with("least", least) } else { error }
+}
+
 /// Returns the error of a budget that has too little left.
 pub fn too_little(Shortage { left, needed, of }: &Shortage) -> JobError {
     let (left, needed) = (*left, *needed);
