@@ -1,9 +1,8 @@
 //! Budgets in money and shared budgets: nothing is granted beyond a limit.
 
-use super::backend::{Backend, Opened, open};
+use super::backend::Opened;
 use super::jobs::{LAPSED, LEASE, NOW, agent, complete, engagement, nothing};
 use super::on_every_store;
-use proptest::prelude::*;
 use std::collections::BTreeMap;
 use turnstone_domain::budget::{BudgetMove, BudgetRule, BudgetWait, Charge, ChargeMove, Measure, end_of};
 use turnstone_domain::error::FailureKind;
@@ -43,7 +42,7 @@ pub(super) fn rule(name: &str, change: impl FnOnce(&mut BudgetRule)) -> BudgetRu
     rule
 }
 
-fn of_tenant(tenant: &str) -> NewJob {
+pub(super) fn of_tenant(tenant: &str) -> NewJob {
     let mut job = agent(None);
     job.terms.tenant = Some(tenant.to_owned());
     job
@@ -62,7 +61,7 @@ pub(super) fn reserve(tokens: i64, money: Option<i64>, budgets: &[&str]) -> Turn
     }
 }
 
-fn book(reserved: i64, used: i64, money: i64) -> TurnWrite {
+pub(super) fn book(reserved: i64, used: i64, money: i64) -> TurnWrite {
     TurnWrite {
         budget: Some(BudgetMove::Settle { reserved, used }),
         charge: Some(Box::new(ChargeMove::Settle { money, calls: Vec::new() })),
@@ -96,7 +95,7 @@ impl Opened {
         &self.store.budgets
     }
 
-    async fn rule(&self, name: &str, change: impl FnOnce(&mut BudgetRule)) {
+    pub(super) async fn rule(&self, name: &str, change: impl FnOnce(&mut BudgetRule)) {
         assert!(self.budgets().set(rule(name, change), None, NOW).await.unwrap());
     }
 
@@ -116,7 +115,7 @@ impl Opened {
     }
 
     /// Returns the settled and reserved tokens, then the settled and reserved money, of one row of a shared budget.
-    async fn row(&self, name: &str, day: Option<i64>) -> (i64, i64, i64, i64) {
+    pub(super) async fn row(&self, name: &str, day: Option<i64>) -> (i64, i64, i64, i64) {
         let listed = self.budgets().list(Some(name), None, Timestamp(0)).await.unwrap();
         let row = listed[0].rows.iter().find(|row| row.day == day);
         let budget = row.map(|row| row.budget).unwrap_or_default();
@@ -125,7 +124,7 @@ impl Opened {
 
     /// Asserts that the reservations of the jobs and of the budgets agree. Beyond the limit of a shared budget is at most what
     /// was used above reservations of it: tokens and money by its name.
-    async fn is_sound(&self, above: &BTreeMap<String, (i64, i64)>) {
+    pub(super) async fn is_sound(&self, above: &BTreeMap<String, (i64, i64)>) {
         let broken = "SELECT count(*) FROM totals AS b WHERE b.name IS NOT NULL AND (b.reserved <> \
                       (SELECT coalesce(sum(r.tokens), 0) FROM reservations AS r WHERE r.budget_seq = b.seq) \
                       OR b.money_reserved <> (SELECT coalesce(sum(r.money), 0) FROM reservations AS r WHERE r.budget_seq = b.seq))";
@@ -141,7 +140,7 @@ impl Opened {
         }
     }
 
-    async fn nothing_is_reserved(&self) {
+    pub(super) async fn nothing_is_reserved(&self) {
         assert_eq!(self.query("SELECT count(*) FROM reservations").await, 0);
         assert_eq!(
             self.query("SELECT count(*) FROM totals WHERE reserved <> 0 OR money_reserved <> 0").await,
@@ -541,90 +540,4 @@ async fn a_call_is_reserved_without_a_limit_too(at: &Opened) {
     );
     assert_eq!(at.state(&held.job).await, JobState::Active);
     assert!(at.write(&held.lease, nothing()).await.is_ok());
-}
-
-/// The next step of a turn: its job, its reservation, and the usage that the provider reports.
-#[derive(Clone, Debug)]
-struct Step {
-    job: usize,
-    tokens: i64,
-    money: i64,
-    percent: i64,
-    end: u8,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    (0_usize..6, 1_i64..400, 0_i64..400, 0_i64..=250, 0_u8..4)
-        .prop_map(|(job, tokens, money, percent, end)| Step { job, tokens, money, percent, end })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
-
-    /// Two processes use four budgets for six jobs, concurrently and in any order, and some calls use more than was reserved
-    /// for them. Nothing is granted beyond a limit, and nothing is reserved at the end.
-    #[test]
-    fn nothing_is_granted_beyond_a_limit(rounds in prop::collection::vec(prop::collection::vec(step(), 1..5), 1..8), sqlite in any::<bool>()) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        runtime.block_on(async move {
-            let sqlite = sqlite || cfg!(no_postgres);
-            let at = open(if sqlite { Backend::Sqlite } else { Backend::Postgres }).await;
-            // A second process, on PostgreSQL.
-            let other = if sqlite { None } else { Some(at.place.open().await) };
-            at.rule("fleet", |rule| { rule.tokens = Some(900); rule.cost_per_day = Some(700); }).await;
-            at.rule("tenant/t0", |rule| rule.tokens_per_day = Some(500)).await;
-            at.rule("tenant/t1", |rule| { rule.cost = Some(400); rule.tokens_per_day = Some(600); }).await;
-            let jobs = (0..6).map(|n| of_tenant(&format!("t{}", n % 2))).collect();
-            at.store.intake.push(jobs).await.unwrap();
-            let claims = at.claim(JobKind::Agent, 6).await;
-            let mut reserved = [0_i64; 6];
-            let mut bounded = [0_i64; 6];
-            let mut above = BTreeMap::<String, (i64, i64)>::new();
-            for round in &rounds {
-                let mut seen = [false; 6];
-                let round: Vec<&Step> = round.iter().filter(|step| !std::mem::replace(&mut seen[step.job], true)).collect();
-                let writes = round.iter().map(|step| {
-                    let ledger = match &other {
-                        Some(other) if step.job % 3 == 1 => &other.ledger,
-                        _ => &at.store.ledger,
-                    };
-                    let tenant = at_tenant(&claims[step.job]);
-                    let write = if reserved[step.job] > 0 && step.end > 0 {
-                        let used = reserved[step.job] * step.percent / 100;
-                        book(reserved[step.job], used, bounded[step.job] * step.percent / 100)
-                    } else {
-                        reserve(step.tokens, Some(step.money), &["fleet", &tenant])
-                    };
-                    ledger.checkpoint(&claims[step.job].lease, write, NOW, LEASE)
-                });
-                let outcomes = futures::future::join_all(writes).await;
-                for (step, outcome) in round.iter().zip(outcomes) {
-                    let settles = reserved[step.job] > 0 && step.end > 0;
-                    match outcome {
-                        Ok(_) if settles => {
-                            let beyond = |held: i64| (held * step.percent / 100 - held).max(0);
-                            for name in ["fleet".to_owned(), at_tenant(&claims[step.job])] {
-                                let (tokens, money) = above.entry(name).or_default();
-                                *tokens += beyond(reserved[step.job]);
-                                *money += beyond(bounded[step.job]);
-                            }
-                            (reserved[step.job], bounded[step.job]) = (0, 0);
-                        }
-                        Ok(_) => (reserved[step.job], bounded[step.job]) = (step.tokens, step.money),
-                        Err(LedgerError::BudgetExceeded { left, needed, .. }) => assert!(left < needed && !settles),
-                        Err(error) => panic!("{step:?}: {error}"),
-                    }
-                }
-                at.is_sound(&above).await;
-            }
-            at.perform(Duty::ReapExpired, LAPSED).await;
-            at.nothing_is_reserved().await;
-        });
-    }
-}
-
-/// Returns the name of the tenant's budget of a claim.
-fn at_tenant(claim: &Claim) -> String {
-    let budgets = &claim.engagement.as_ref().unwrap().budgets;
-    budgets.iter().find(|budget| budget.name.starts_with("tenant/")).unwrap().name.clone()
 }
