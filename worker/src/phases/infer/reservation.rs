@@ -110,7 +110,7 @@ pub async fn reserve(outbox: &mut Outbox, prepared: &mut Prepared, model: String
         let bound = |price: &Price| price.bound(prepared.prompt_bound, max_tokens);
         price.as_ref().map(|price| bound(price).saturating_add(surplus.money))
     };
-    let wanted_money = cost(wanted_tokens);
+    let wanted = (prompt_bound.saturating_add(wanted_tokens), cost(wanted_tokens));
     for _ in 0..FITTINGS {
         let Allowance { reserve: tokens, max_tokens } = fitting;
         let money = cost(max_tokens);
@@ -147,10 +147,6 @@ pub async fn reserve(outbox: &mut Outbox, prepared: &mut Prepared, model: String
                     }),
                 };
                 if room < 1 || room >= max_tokens {
-                    let wanted = match of.measure {
-                        Measure::Tokens => prompt_bound.saturating_add(wanted_tokens),
-                        Measure::Money => wanted_money.unwrap_or_default(),
-                    };
                     let shortage = Shortage { left, needed, of: *of };
                     return Err(too_little_for(shortage, wanted).into());
                 }
