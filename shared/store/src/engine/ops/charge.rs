@@ -103,7 +103,7 @@ impl Account {
             Measure::Money => self.held.money,
         };
         let limit = purse.limit?;
-        // What is settled may exceed the limit, and then the job's own reservation is no room either.
+        // The spending may exceed the limit. Then the reservation that is replaced makes no room for the new one.
         let of_others = purse.settled.saturating_add(purse.reserved).saturating_sub(held);
         let left = limit.saturating_sub(of_others).clamp(0, limit.max(0));
         let day = self.shared.as_ref().map(|shared| shared.day).filter(|day| *day != ALL_DAYS);
