@@ -3,14 +3,14 @@
 use crate::breakers::BreakerWatch;
 use crate::cache::Cache;
 use crate::freeze::FreezeWatch;
-use crate::model::estimates::Estimates;
+use crate::model::estimates::{Estimates, Surplus};
 use crate::model::{ModelLimits, Prices, Providers};
 use crate::options::WorkerOptions;
 use crate::schema_check;
 use crate::tool::Toolbox;
 use crate::writes::Writes;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_blocking::{in_place, wait_in_place};
 use turnstone_domain::policy::Expression;
@@ -173,10 +173,15 @@ impl Deps {
         Self { prices, ..self }
     }
 
-    /// Adds the contexts of models, in tokens by `provider/model`.
+    /// Adds this knowledge about models.
     #[must_use]
-    pub fn with_context_tokens(self, models: BTreeMap<String, i64>) -> Self {
-        Self { estimates: Estimates::of(models), ..self }
+    pub fn with_estimates(self, estimates: Estimates) -> Self {
+        Self { estimates, ..self }
+    }
+
+    /// Returns what calls of a model used above their estimates of late, at most.
+    pub fn surplus(&self, model: &str) -> Surplus {
+        self.estimates.surplus(model, self.clock.now())
     }
 
     /// Compiles a schema in a place that may block, and keeps it for [`Deps::check`].

@@ -4,14 +4,13 @@ use super::{RaiseRequest, read, rows};
 use crate::answers::AwaitedBudget;
 use crate::api::{App, Shared};
 use crate::audit::Operator;
-use crate::engagements::awaited_budget;
+use crate::engagements::awaited_budget::Awaited;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::{Deserialize, Deserializer, Serialize};
 use turnstone_domain::EngagementId;
 use turnstone_domain::budget::{Amount, OnExceed};
-use turnstone_domain::event::Parked;
 use turnstone_ojs::OjsError;
 use turnstone_store::OwnBudget;
 use utoipa::ToSchema;
@@ -87,18 +86,22 @@ pub(crate) async fn own(
         on_exceed: sent.on_exceed,
     };
     let (engagement, now) = (EngagementId::from(id.as_str()), app.api.clock.now());
-    let waiting = waiting_job(&app, &id, &tenant).await?;
+    let awaited = waiting(&app, &id, &tenant).await?;
     let changed = app.api.store.budgets.set_own(&engagement, tenant.name(), change, now).await?;
     let budget = changed.ok_or_else(|| OjsError::not_found("engagement", &id))?;
     operator.did("engagement.budget", &id, "set");
     let (tokens, cost) = (rows::Tokens::from(&budget), rows::Money::from(&budget.money));
-    let awaited = waiting.and_then(|parked| AwaitedBudget::of_own(parked, &budget));
+    let awaited = awaited.map(|awaited| {
+        let purse = budget.purse(awaited.measure());
+        awaited.with(Some(purse))
+    });
     Ok(reply::ok(&Own { engagement_id: id, tokens, cost, on_exceed: budget.on_exceed, awaited }))
 }
 
-/// Returns what the job of an engagement is parked for, as it was before the change: the change itself lets it go on.
-async fn waiting_job(app: &App, id: &str, tenant: &Tenant) -> Result<Option<Parked>, Failure> {
-    let (_, _, job) = crate::engagements::find(app, id, tenant).await?;
-    let job = app.api.store.views.job(&job).await?;
-    Ok(job.and_then(|job| awaited_budget::parked(&job)))
+/// Returns the wait of the engagement's job for this very budget, as it is before the change: the change lets it go on.
+async fn waiting(app: &App, id: &str, tenant: &Tenant) -> Result<Option<Awaited>, Failure> {
+    let (engagement, _, job) = crate::engagements::find(app, id, tenant).await?;
+    let Some(job) = app.api.store.views.job(&job).await? else { return Ok(None) };
+    let awaited = Awaited::of(app, &engagement.id, &job).await?;
+    Ok(awaited.filter(|awaited| awaited.engagement.as_ref() == Some(&engagement.id)))
 }

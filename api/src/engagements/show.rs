@@ -1,6 +1,6 @@
 //! `GET /engagements/{id}`: the state that the caller may see (OpenAgentSpec, §Engagement).
 
-use super::awaited_budget;
+use super::awaited_budget::Awaited;
 use super::exposed::{self, Exposed};
 use super::fork::ForkedFrom;
 use super::state::{self, Awaiting};
@@ -61,10 +61,12 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, who: W
         waiting::note_displayed(&app, &waiting).await?;
     }
     if shown.awaiting.is_none()
-        && let Some(budget) = awaited_budget::of(&app, &who.tenant, &job, &budget).await?
+        && let Some(awaited) = Awaited::of(&app, &id, &job).await?
     {
+        // Another server may not read shared budgets.
+        let tenant = Some(&who.tenant).filter(|_| who.caller.peer().is_none());
         shown.status = "budget_reached".to_owned();
-        shown.awaiting = Some(Awaiting::budget(budget));
+        shown.awaiting = Some(Awaiting::budget(awaited.now(&app, tenant).await?));
     }
     if agent.flow.is_some() && !job.state.is_terminal() {
         shown.node = node(&app, &id).await?;

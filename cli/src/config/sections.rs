@@ -13,6 +13,7 @@ use turnstone_domain::agent::{FanOut, FanOutRules, OwnFanOut, ToolRuleBook};
 use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_domain::review::ReviewRules;
 use turnstone_telemetry::{LogFormat, SecretRef};
+use turnstone_worker::model::estimates::Estimates;
 use turnstone_worker::model::{LimitConfig, PriceConfig, ProviderConfig};
 use turnstone_worker::tool::{McpConfig, RemoteConfig, ToolConfig, ToolPolicy};
 
@@ -332,10 +333,11 @@ impl ModelsConfig {
         }
     }
 
-    /// Returns the contexts of models, in tokens.
+    /// Returns the knowledge about models.
     #[must_use]
-    pub fn contexts(&self) -> BTreeMap<String, i64> {
-        self.context_tokens.iter().map(|(model, tokens)| (model.clone(), i64::from(*tokens))).collect()
+    pub fn estimates(&self) -> Estimates {
+        let contexts = self.context_tokens.iter().map(|(model, tokens)| (model.clone(), i64::from(*tokens)));
+        Estimates::of(contexts.collect())
     }
 }
 

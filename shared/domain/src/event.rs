@@ -162,7 +162,7 @@ events! {
     ReviewAnsweredLate = "review.answered_late", LateAnswer;
     /// An answer used more tokens or money than was reserved for its call; all of it is booked.
     ReservationExceeded = "budget.reservation_exceeded", ExceededReservation;
-    /// The provider's count of tokens is missing or impossible, so an estimate was booked.
+    /// The provider's count of tokens is impossible, or zero beside a text, so an estimate was booked.
     UsageClamped = "budget.usage_clamped", ClampedUsage;
     /// A model call would not have fitted into the rest of the budget.
     BudgetExceeded = "budget.exceeded", Overspending;

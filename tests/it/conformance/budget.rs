@@ -1,4 +1,4 @@
-//! Spent and reserved tokens together never exceed the limit.
+//! No reservation exceeds what is left of the limit, and what was used is booked.
 
 use super::backend::Opened;
 use super::jobs::{LAPSED, LEASE, NOW, agent, book, done, engagement, nothing, reserve};

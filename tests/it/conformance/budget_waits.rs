@@ -65,6 +65,7 @@ async fn call(store: &Store, claim: &Claim, charged: &[&str]) -> bool {
         resets_at: of.resets_at,
         measure: Measure::Tokens,
         needed: Some(NEEDED),
+        least: None,
         until: None,
     };
     let end = Settlement::Park { wait: Wait::Raise(wait) };
@@ -194,7 +195,6 @@ async fn a_lost_wait_is_found(at: &Opened) {
     assert_eq!(at.perform(Duty::FindLostWaits, NOW).await, 0, "the budget still limits it");
     // As if the deletion had missed the wait.
     at.query("DELETE FROM budget_rules").await;
-    at.query("UPDATE totals SET token_limit = NULL WHERE name = 'fleet'").await;
     assert_eq!(at.perform(Duty::FindLostWaits, NOW).await, 1);
     assert_eq!(at.perform(Duty::PromoteDue, NOW).await, 1);
     assert_eq!(at.state(&held.job).await, JobState::Available);

@@ -1,9 +1,8 @@
 //! Budgets in money and shared budgets: nothing is granted beyond a limit.
 
-use super::backend::{Backend, Opened, open};
+use super::backend::Opened;
 use super::jobs::{LAPSED, LEASE, NOW, agent, complete, engagement, nothing};
 use super::on_every_store;
-use proptest::prelude::*;
 use std::collections::BTreeMap;
 use turnstone_domain::budget::{BudgetMove, BudgetRule, BudgetWait, Charge, ChargeMove, Measure, end_of};
 use turnstone_domain::error::FailureKind;
@@ -29,6 +28,7 @@ on_every_store![
     a_warning_is_given_once_per_budget,
     a_limit_below_the_spent_amount_refuses_every_call,
     what_a_call_used_above_its_reservation_is_booked_and_nothing_starts_after_it,
+    a_reservation_in_an_overspent_budget_is_replaced_within_what_is_left,
     tenants_see_and_raise_their_own_budgets_only,
     a_repeated_raise_changes_nothing,
     a_call_is_reserved_without_a_limit_too,
@@ -42,7 +42,7 @@ pub(super) fn rule(name: &str, change: impl FnOnce(&mut BudgetRule)) -> BudgetRu
     rule
 }
 
-fn of_tenant(tenant: &str) -> NewJob {
+pub(super) fn of_tenant(tenant: &str) -> NewJob {
     let mut job = agent(None);
     job.terms.tenant = Some(tenant.to_owned());
     job
@@ -61,7 +61,7 @@ pub(super) fn reserve(tokens: i64, money: Option<i64>, budgets: &[&str]) -> Turn
     }
 }
 
-fn book(reserved: i64, used: i64, money: i64) -> TurnWrite {
+pub(super) fn book(reserved: i64, used: i64, money: i64) -> TurnWrite {
     TurnWrite {
         budget: Some(BudgetMove::Settle { reserved, used }),
         charge: Some(Box::new(ChargeMove::Settle { money, calls: Vec::new() })),
@@ -84,6 +84,7 @@ fn park(budget: Option<&str>, resets_at: Option<Timestamp>) -> Settlement {
             resets_at,
             measure: Measure::Tokens,
             needed: None,
+            least: None,
             until: None,
         }),
     }
@@ -94,7 +95,7 @@ impl Opened {
         &self.store.budgets
     }
 
-    async fn rule(&self, name: &str, change: impl FnOnce(&mut BudgetRule)) {
+    pub(super) async fn rule(&self, name: &str, change: impl FnOnce(&mut BudgetRule)) {
         assert!(self.budgets().set(rule(name, change), None, NOW).await.unwrap());
     }
 
@@ -114,7 +115,7 @@ impl Opened {
     }
 
     /// Returns the settled and reserved tokens, then the settled and reserved money, of one row of a shared budget.
-    async fn row(&self, name: &str, day: Option<i64>) -> (i64, i64, i64, i64) {
+    pub(super) async fn row(&self, name: &str, day: Option<i64>) -> (i64, i64, i64, i64) {
         let listed = self.budgets().list(Some(name), None, Timestamp(0)).await.unwrap();
         let row = listed[0].rows.iter().find(|row| row.day == day);
         let budget = row.map(|row| row.budget).unwrap_or_default();
@@ -123,7 +124,7 @@ impl Opened {
 
     /// Asserts that the reservations of the jobs and of the budgets agree. Beyond the limit of a shared budget is at most what
     /// was used above reservations of it: tokens and money by its name.
-    async fn is_sound(&self, above: &BTreeMap<String, (i64, i64)>) {
+    pub(super) async fn is_sound(&self, above: &BTreeMap<String, (i64, i64)>) {
         let broken = "SELECT count(*) FROM totals AS b WHERE b.name IS NOT NULL AND (b.reserved <> \
                       (SELECT coalesce(sum(r.tokens), 0) FROM reservations AS r WHERE r.budget_seq = b.seq) \
                       OR b.money_reserved <> (SELECT coalesce(sum(r.money), 0) FROM reservations AS r WHERE r.budget_seq = b.seq))";
@@ -139,7 +140,7 @@ impl Opened {
         }
     }
 
-    async fn nothing_is_reserved(&self) {
+    pub(super) async fn nothing_is_reserved(&self) {
         assert_eq!(self.query("SELECT count(*) FROM reservations").await, 0);
         assert_eq!(
             self.query("SELECT count(*) FROM totals WHERE reserved <> 0 OR money_reserved <> 0").await,
@@ -353,8 +354,14 @@ async fn a_delegate_that_parks_sees_a_raise_after_its_refusal(at: &Opened) {
     at.write(&child.lease, reserve(11, None, &[])).await.unwrap_err();
     let change = OwnBudget { tokens: Some(Some(50)), ..OwnBudget::default() };
     at.budgets().set_own(&engagement(&root), None, change, NOW).await.unwrap().unwrap();
-    let wait =
-        BudgetWait { name: None, resets_at: None, measure: Measure::Tokens, needed: Some(11), until: None };
+    let wait = BudgetWait {
+        name: None,
+        resets_at: None,
+        measure: Measure::Tokens,
+        needed: Some(11),
+        least: None,
+        until: None,
+    };
     at.settle(&child.lease, Settlement::Park { wait: Wait::Raise(wait) }).await;
     assert_eq!(at.state(&child.job).await, JobState::Pending);
     let soon = NOW.plus_ms(5_000);
@@ -373,6 +380,7 @@ async fn a_job_that_parks_for_a_deleted_budget_resumes(at: &Opened) {
         resets_at: None,
         measure: Measure::Tokens,
         needed: Some(2),
+        least: None,
         until: None,
     };
     at.settle(&held.lease, Settlement::Park { wait: Wait::Raise(wait) }).await;
@@ -463,6 +471,30 @@ async fn what_a_call_used_above_its_reservation_is_booked_and_nothing_starts_aft
     at.write(&held.lease, reserve(1, Some(0), &[])).await.unwrap();
 }
 
+async fn a_reservation_in_an_overspent_budget_is_replaced_within_what_is_left(at: &Opened) {
+    at.rule("fleet", |rule| (rule.tokens, rule.cost) = (Some(100), Some(100))).await;
+    let (held, other) = (at.held(None).await, at.held(None).await);
+    at.write(&held.lease, reserve(60, Some(60), &["fleet"])).await.unwrap();
+    at.write(&other.lease, reserve(40, Some(40), &["fleet"])).await.unwrap();
+    at.write(&other.lease, book(40, 90, 90)).await.unwrap();
+    assert_eq!(at.row("fleet", None).await, (90, 60, 90, 60));
+    for (tokens, money, measure) in
+        [(60, 0, Measure::Tokens), (0, 60, Measure::Money), (11, 0, Measure::Tokens)]
+    {
+        let refused = at.write(&held.lease, reserve(tokens, Some(money), &["fleet"])).await.unwrap_err();
+        let LedgerError::BudgetExceeded { left, of, .. } = refused else { panic!("{refused}") };
+        assert_eq!((left, of.measure), (10, measure), "its own 60 are no room beyond the limit");
+    }
+    at.write(&held.lease, reserve(10, Some(10), &["fleet"])).await.unwrap();
+    assert_eq!(at.row("fleet", None).await, (90, 10, 90, 10));
+    let own = at.held(Some(100)).await;
+    at.write(&own.lease, reserve(60, None, &[])).await.unwrap();
+    let change = OwnBudget { tokens: Some(Some(50)), ..OwnBudget::default() };
+    at.budgets().set_own(&engagement(&own), None, change, NOW).await.unwrap().unwrap();
+    let refused = at.write(&own.lease, reserve(60, None, &[])).await.unwrap_err();
+    assert!(matches!(refused, LedgerError::BudgetExceeded { left: 50, needed: 60, .. }), "{refused}");
+}
+
 async fn tenants_see_and_raise_their_own_budgets_only(at: &Opened) {
     for name in ["fleet", "tenant/acme", "tenant/acme/model/p/m", "tenant/other"] {
         at.rule(name, |rule| rule.tokens = Some(1)).await;
@@ -508,90 +540,4 @@ async fn a_call_is_reserved_without_a_limit_too(at: &Opened) {
     );
     assert_eq!(at.state(&held.job).await, JobState::Active);
     assert!(at.write(&held.lease, nothing()).await.is_ok());
-}
-
-/// The next step of a turn: its job, its reservation, and the usage that the provider reports.
-#[derive(Clone, Debug)]
-struct Step {
-    job: usize,
-    tokens: i64,
-    money: i64,
-    percent: i64,
-    end: u8,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    (0_usize..6, 1_i64..400, 0_i64..400, 0_i64..=250, 0_u8..4)
-        .prop_map(|(job, tokens, money, percent, end)| Step { job, tokens, money, percent, end })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
-
-    /// Two processes use four budgets for six jobs, concurrently and in any order, and some calls use more than was reserved
-    /// for them. Nothing is granted beyond a limit, and nothing is reserved at the end.
-    #[test]
-    fn nothing_is_granted_beyond_a_limit(rounds in prop::collection::vec(prop::collection::vec(step(), 1..5), 1..8), sqlite in any::<bool>()) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        runtime.block_on(async move {
-            let sqlite = sqlite || cfg!(no_postgres);
-            let at = open(if sqlite { Backend::Sqlite } else { Backend::Postgres }).await;
-            // A second process, on PostgreSQL.
-            let other = if sqlite { None } else { Some(at.place.open().await) };
-            at.rule("fleet", |rule| { rule.tokens = Some(900); rule.cost_per_day = Some(700); }).await;
-            at.rule("tenant/t0", |rule| rule.tokens_per_day = Some(500)).await;
-            at.rule("tenant/t1", |rule| { rule.cost = Some(400); rule.tokens_per_day = Some(600); }).await;
-            let jobs = (0..6).map(|n| of_tenant(&format!("t{}", n % 2))).collect();
-            at.store.intake.push(jobs).await.unwrap();
-            let claims = at.claim(JobKind::Agent, 6).await;
-            let mut reserved = [0_i64; 6];
-            let mut bounded = [0_i64; 6];
-            let mut above = BTreeMap::<String, (i64, i64)>::new();
-            for round in &rounds {
-                let mut seen = [false; 6];
-                let round: Vec<&Step> = round.iter().filter(|step| !std::mem::replace(&mut seen[step.job], true)).collect();
-                let writes = round.iter().map(|step| {
-                    let ledger = match &other {
-                        Some(other) if step.job % 3 == 1 => &other.ledger,
-                        _ => &at.store.ledger,
-                    };
-                    let tenant = at_tenant(&claims[step.job]);
-                    let write = if reserved[step.job] > 0 && step.end > 0 {
-                        let used = reserved[step.job] * step.percent / 100;
-                        book(reserved[step.job], used, bounded[step.job] * step.percent / 100)
-                    } else {
-                        reserve(step.tokens, Some(step.money), &["fleet", &tenant])
-                    };
-                    ledger.checkpoint(&claims[step.job].lease, write, NOW, LEASE)
-                });
-                let outcomes = futures::future::join_all(writes).await;
-                for (step, outcome) in round.iter().zip(outcomes) {
-                    let settles = reserved[step.job] > 0 && step.end > 0;
-                    match outcome {
-                        Ok(_) if settles => {
-                            let beyond = |held: i64| (held * step.percent / 100 - held).max(0);
-                            for name in ["fleet".to_owned(), at_tenant(&claims[step.job])] {
-                                let (tokens, money) = above.entry(name).or_default();
-                                *tokens += beyond(reserved[step.job]);
-                                *money += beyond(bounded[step.job]);
-                            }
-                            (reserved[step.job], bounded[step.job]) = (0, 0);
-                        }
-                        Ok(_) => (reserved[step.job], bounded[step.job]) = (step.tokens, step.money),
-                        Err(LedgerError::BudgetExceeded { left, needed, .. }) => assert!(left < needed && !settles),
-                        Err(error) => panic!("{step:?}: {error}"),
-                    }
-                }
-                at.is_sound(&above).await;
-            }
-            at.perform(Duty::ReapExpired, LAPSED).await;
-            at.nothing_is_reserved().await;
-        });
-    }
-}
-
-/// Returns the name of the tenant's budget of a claim.
-fn at_tenant(claim: &Claim) -> String {
-    let budgets = &claim.engagement.as_ref().unwrap().budgets;
-    budgets.iter().find(|budget| budget.name.starts_with("tenant/")).unwrap().name.clone()
 }

@@ -14,6 +14,7 @@ mod clock_steps;
 mod delegation;
 mod fencing;
 mod fleet;
+mod grants;
 mod histories;
 mod history;
 mod inputs;

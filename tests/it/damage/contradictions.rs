@@ -71,6 +71,10 @@ async fn a_negative_budget_is_refused(backend: Backend) {
         assert!(changed.is_err(), "{wrong} is taken");
     }
     assert!(
+        place.try_change("UPDATE totals SET settled = 10").await.is_ok(),
+        "an answer used more than was left"
+    );
+    assert!(
         place.try_change("UPDATE jobs SET reserved = 1").await.is_err(),
         "only a leased job has a reservation"
     );

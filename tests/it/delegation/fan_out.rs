@@ -47,7 +47,7 @@ impl Size {
     }
 
     /// Returns the most that the boss and the leads use above their reservations: they do not heed a cap of their answers.
-    fn unheeding(self) -> i64 {
+    fn most_above_reservations(self) -> i64 {
         i64::try_from(1 + self.leads()).unwrap() * (7 + 5)
     }
 
@@ -115,7 +115,7 @@ async fn under_kills(backend: Backend, size: Size, limit: i64, more: &Value, con
     let time = fleet.keep_time();
     let mut random = Random::new(0xfa_0007);
     let mut fleet_of = (0..size.workers).map(|_| start(&fleet)).collect::<Vec<_>>();
-    let most = limit + size.unheeding();
+    let most = limit + size.most_above_reservations();
     let within = async |holds: bool| {
         assert_within(&fleet, most).await;
         holds
@@ -217,7 +217,7 @@ async fn too_little(backend: Backend, size: Size) {
     assert_eq!(job["error"]["code"], "AGENT_TOKEN_BUDGET_EXCEEDED", "on {backend:?}: {job:#}");
     let seen = engagement(&ended.fleet, &ended.id).await;
     let used = seen["tokens"]["used"].as_i64().unwrap();
-    let most = limit + size.unheeding();
+    let most = limit + size.most_above_reservations();
     assert!(used > 0 && used <= most, "on {backend:?}: {used} of {limit}");
     assert_eq!(seen["tokens"]["reserved"], 0, "on {backend:?}");
     assert_eq!(seen["tree"]["tokens_used"], used, "on {backend:?}");

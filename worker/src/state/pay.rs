@@ -5,7 +5,7 @@ use super::claimed::Claimed;
 use super::outbox::Outbox;
 use super::stop::{Stop, unpriced};
 use turnstone_domain::budget::{self, BudgetMove, Charge, ChargeMove};
-use turnstone_domain::event::{EventBody, ExceededReservation};
+use turnstone_domain::event::{ClampedUsage, EventBody, ExceededReservation};
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::{AwayStep, ToolCallMove};
 use turnstone_domain::{CallId, EventName, TurnWrite};
@@ -93,14 +93,25 @@ pub fn settle(outbox: &mut Outbox, requested: &RequestedCall, (set_aside, used):
     }
     let price = if over { outbox.claimed.deps.prices.tool(&requested.name) } else { 0 };
     // Another server's count is believed as a provider's is.
-    let used = match budget::is_possible(used.max(0), set_aside, None) {
-        true => used.max(0),
-        false => set_aside,
-    };
+    let reported = used.max(0);
+    let is_possible = budget::is_possible(reported, set_aside, None);
+    let used = if is_possible { reported } else { set_aside };
+    if !is_possible {
+        outbox.event(&EventBody::UsageClamped(ClampedUsage { reported, booked: used }));
+    }
     if used > set_aside {
         outbox.claimed.trace.counted.exceeded("remote", used - set_aside);
         let (model, provider, tool) = (None, None, Some(requested.name.clone()));
-        let exceeded = ExceededReservation { model, provider, tool, reserved: set_aside, booked: used };
+        let (cost_reserved, cost_booked) = (None, None);
+        let exceeded = ExceededReservation {
+            model,
+            provider,
+            tool,
+            reserved: set_aside,
+            booked: used,
+            cost_reserved,
+            cost_booked,
+        };
         outbox.event(&EventBody::ReservationExceeded(exceeded));
     }
     let pending = &mut outbox.pending;

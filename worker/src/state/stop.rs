@@ -60,6 +60,18 @@ impl From<JobError> for Stop {
     }
 }
 
+/// Returns the error of a budget that has too little left. The call may need so many tokens, and so much money, for an answer of
+/// the usual length, and `shortage.needed` for the shortest one.
+pub fn too_little_for(shortage: Shortage, (tokens, money): (i64, Option<i64>)) -> JobError {
+    let needed = match shortage.of.measure {
+        Measure::Tokens => tokens,
+        Measure::Money => money.unwrap_or_default(),
+    };
+    let least = shortage.needed;
+    let error = too_little(&Shortage { needed: needed.max(least), ..shortage });
+    if needed > least { error.with("least", least) } else { error }
+}
+
 /// Returns the error of a budget that has too little left.
 pub fn too_little(Shortage { left, needed, of }: &Shortage) -> JobError {
     let (left, needed) = (*left, *needed);

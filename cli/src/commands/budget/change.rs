@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::output::table::plain;
 use crate::output::text;
 use clap::Args;
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use turnstone_api::answers::AwaitedBudget;
@@ -63,38 +64,48 @@ pub async fn raise(args: &RaiseArgs, session: &Session) -> anyhow::Result<ExitCo
     super::show::print(&budget, session)
 }
 
-/// Returns what a raise means for the job that waited for it.
+/// Returns what a raise means for the job that waited for it, or else what is left.
 fn effect(budget: &Value) -> String {
-    let of = |member: &Value| plain(member);
-    let (awaited, tokens) = (&budget["awaited"], &budget["tokens"]);
-    let unit = if awaited["unit"] == "money" { "" } else { " tokens" };
-    match &awaited["short"] {
-        Value::Null if awaited.is_null() => format!(": {} tokens are left", of(&tokens["left"])),
-        Value::Null => "; its job goes on".to_owned(),
-        short if *short == 0 || *short == "0" => "; its job goes on".to_owned(),
-        short => format!(
-            ", but {}{unit} are left and the next call may need {}: raise it by {} more",
-            of(&awaited["left"]),
-            of(&awaited["needed"]),
-            of(short)
-        ),
+    let awaited = AwaitedBudget::deserialize(&budget["awaited"]).ok();
+    match awaited.as_ref().map(|awaited| (awaited, awaited.is_short())) {
+        Some((AwaitedBudget { unit, left, needed, short, .. }, Some(true))) => {
+            let unit = if *unit == Measure::Tokens { " tokens" } else { "" };
+            let of = |amount: &Option<Value>| plain(amount);
+            let (left, needed, short) = (of(left), of(needed), of(short));
+            format!(
+                ", but {left}{unit} are left and the next call may need {needed}: raise it by {short} more"
+            )
+        }
+        Some(_) => "; its job goes on".to_owned(),
+        None => {
+            let rest = [("tokens", " tokens"), ("cost", " of money")];
+            let rest = rest.into_iter().filter_map(|(purse, unit)| match &budget[purse]["left"] {
+                Value::Null => None,
+                left => Some(format!("{}{unit}", plain(left))),
+            });
+            let rest: Vec<String> = rest.collect();
+            if rest.is_empty() { String::new() } else { format!(": {} are left", rest.join(" and ")) }
+        }
     }
 }
 
-/// Returns the command that raises a budget by what is missing.
+/// Returns the command that raises a budget by what is missing; `None` when nothing is.
 #[must_use]
-pub fn raise_command(budget: &AwaitedBudget, engagement: &str) -> String {
+pub fn raise_command(budget: &AwaitedBudget) -> Option<String> {
+    if budget.is_short() == Some(false) {
+        return None;
+    }
     let what = match budget.unit {
         Measure::Tokens => "tokens",
         Measure::Money => "cost",
     };
     let per_day = if budget.resets_at.is_some() { "-per-day" } else { "" };
     let by = budget.short.as_ref().map_or("N".to_owned(), plain);
-    let whose = match budget.name.as_str() {
-        "engagement" => format!("--engagement {engagement}"),
-        name => text::quoted(name),
+    let whose = match &budget.engagement_id {
+        Some(engagement) => format!("--engagement {engagement}"),
+        None => text::quoted(&budget.name),
     };
-    text::line(&format!("turnstone budget raise {whose} --{what}{per_day} {by}"))
+    Some(text::line(&format!("turnstone budget raise {whose} --{what}{per_day} {by}")))
 }
 
 /// Deletes budgets.
@@ -108,4 +119,34 @@ pub async fn delete(names: &[String], session: &Session) -> anyhow::Result<ExitC
         output.answer(&answer, name, &format!("{} is forgotten", text::line(name)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raise_that_is_too_little_says_what_is_missing() {
+        let purse = |left: Value| json!({"used": 0, "reserved": 0, "limit": null, "left": left});
+        let budget = |awaited: Value| json!({"tokens": purse(json!(90)), "cost": purse(json!(null)), "awaited": awaited});
+        let awaited = |unit: &str, left: Value, short: Value| {
+            json!({"name": "engagement", "unit": unit, "needed": 520, "left": left, "short": short, "resets_at": null,
+                   "engagement_id": "e"})
+        };
+        let short = awaited("tokens", json!(90), json!(430));
+        let said = ", but 90 tokens are left and the next call may need 520: raise it by 430 more";
+        assert_eq!(effect(&budget(short.clone())), said);
+        let command = raise_command(&serde_json::from_value(short).unwrap());
+        assert_eq!(command.as_deref(), Some("turnstone budget raise --engagement e --tokens 430"));
+        for enough in
+            [awaited("tokens", json!(520), json!(0)), awaited("money", json!("9.00"), json!("0.00"))]
+        {
+            assert_eq!(effect(&budget(enough.clone())), "; its job goes on");
+            assert_eq!(raise_command(&serde_json::from_value(enough).unwrap()), None);
+        }
+        assert_eq!(effect(&budget(Value::Null)), ": 90 tokens are left");
+        let free = json!({"tokens": purse(json!(null)), "cost": purse(json!("2.50"))});
+        assert_eq!(effect(&free), ": 2.50 of money are left");
+        assert_eq!(effect(&json!({"tokens": purse(json!(null)), "cost": purse(json!(null))})), "");
+    }
 }

@@ -175,7 +175,7 @@ async fn start(
     .with_remote_calls(store.remote_calls.clone())
     .with_freezes(store.freezes.clone())
     .with_prices(config.prices()?)
-    .with_context_tokens(config.models.contexts())
+    .with_estimates(config.models.estimates())
     .with_reviews(config.reviews.clone());
     let api = api::part(
         listening,

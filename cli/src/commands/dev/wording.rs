@@ -381,8 +381,12 @@ fn of_check(body: &E) -> Option<Words> {
     let (step, happened, tone, running) = match body {
         E::ReservationExceeded(call) => {
             let (reserved, booked) = (call.reserved, call.booked);
-            let what =
-                format!("the call used {booked} tokens, more than the {reserved} that were reserved for it");
+            let what = match &call.cost_booked {
+                Some(cost) => {
+                    format!("the call cost {cost}, more than was reserved for it ({booked} tokens)")
+                }
+                None => format!("the call used {booked} tokens, and {reserved} were reserved for it"),
+            };
             ("budget", what, T::Warning, "infer")
         }
         E::UsageClamped(usage) => {

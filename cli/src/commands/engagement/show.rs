@@ -108,9 +108,7 @@ fn standing(engagement: &State) -> Vec<String> {
     let mut lines: Vec<String> =
         parts.map(|(label, value)| format!("{label:<8}{}", text::fit(&text::line(&value), SHOWN))).collect();
     let awaited = engagement.awaiting.as_ref().and_then(|awaiting| awaiting.budget.as_ref());
-    lines.extend(
-        awaited.map(|budget| format!("{:<8}{}", "raise", raise_command(budget, &engagement.engagement_id))),
-    );
+    lines.extend(awaited.and_then(raise_command).map(|command| format!("{:<8}{command}", "raise")));
     lines.extend(Question::of(engagement).map(|asked| format!("{:<8}{}", "answer", asked.command())));
     lines
 }
@@ -158,7 +156,8 @@ mod tests {
             json!({"awaiting": {"kind": "review", "review_id": "r", "reviewer": "ann", "prompt": "May it?"}});
         assert_eq!(engagement(review), ["user    ada", "awaits  review r by ann: May it?"]);
         let budget = json!({"status": "budget_reached", "awaiting": {"kind": "budget", "prompt": "It has 80 tokens left",
-            "budget": {"name": "engagement", "unit": "tokens", "needed": 520, "left": 80, "short": 440, "resets_at": null}}});
+            "budget": {"name": "engagement", "unit": "tokens", "needed": 520, "left": 80, "short": 440, "resets_at": null,
+                       "engagement_id": "e"}}});
         let raise = "raise   turnstone budget raise --engagement e --tokens 440";
         assert_eq!(engagement(budget), ["user    ada", "awaits  It has 80 tokens left", raise]);
         let done = json!({"results": {"text": "all is well", "n": 1}, "awaiting": null, "error": null});

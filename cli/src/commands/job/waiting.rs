@@ -158,16 +158,16 @@ async fn budget(job: &JobBody, client: &Client) -> Result<String, Failure> {
     let engagement = engagement_of(job, client).await?;
     let awaited = engagement.awaiting.as_ref().and_then(|awaiting| awaiting.budget.as_ref());
     let Some(budget) = awaited else { return Ok("a budget that was raised".to_owned()) };
-    let whose = match budget.name.as_str() {
-        "engagement" => "its own budget".to_owned(),
-        name => format!("budget {name}"),
+    let whose = match &budget.engagement_id {
+        Some(_) => "its own budget".to_owned(),
+        None => format!("budget {}", budget.name),
     };
     let anew = match time(&budget.resets_at) {
         at if at.is_empty() => at,
         at => format!(", or begins anew at {at}"),
     };
-    let command = raise_command(budget, &engagement.engagement_id);
-    Ok(format!("{whose}{}: {command}{anew}", room(budget)))
+    let command = raise_command(budget).map(|command| format!(": {command}")).unwrap_or_default();
+    Ok(format!("{whose}{}{command}{anew}", room(budget)))
 }
 
 /// Returns what is left and what is needed, where both are known.
@@ -211,12 +211,13 @@ mod tests {
 
     #[test]
     fn numbers_stand_only_where_there_are_any() {
-        let budget = json!({"name": "fleet", "unit": "money", "needed": "2.5", "left": "2", "short": "0.5", "resets_at": null});
+        let budget = json!({"name": "fleet", "unit": "money", "needed": "2.5", "left": "2", "short": "0.5", "resets_at": null,
+                            "engagement_id": null});
         let mut budget: AwaitedBudget = serde_json::from_value(budget).unwrap();
         assert_eq!(room(&budget), " (2 left, the next call may need 2.5)");
-        assert_eq!(raise_command(&budget, "e"), "turnstone budget raise fleet --cost 0.5");
+        assert_eq!(raise_command(&budget).unwrap(), "turnstone budget raise fleet --cost 0.5");
         (budget.left, budget.short, budget.resets_at) = (None, None, Some("2026-01-01T00:00:00Z".to_owned()));
         assert_eq!(room(&budget), "");
-        assert_eq!(raise_command(&budget, "e"), "turnstone budget raise fleet --cost-per-day N");
+        assert_eq!(raise_command(&budget).unwrap(), "turnstone budget raise fleet --cost-per-day N");
     }
 }

@@ -135,7 +135,7 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<(Service, C
         .with_reviews(config.reviews.clone())
         .with_remote_calls(remote_calls)
         .with_freezes(freezes)
-        .with_context_tokens(config.models.contexts());
+        .with_estimates(config.models.estimates());
     let worker = Worker::new(deps);
     let probes = probed::listen("worker.metrics_bind", config.worker.metrics_bind).await?;
     worker.register().await.map_err(refused)?;

@@ -37,7 +37,7 @@ pub enum ChargeMove {
     Reserve(Charge),
     /// With [`super::BudgetMove::Settle`]: returns every reservation of the job, and books the tokens and this money.
     Settle {
-        /// The booked amount; never more than was reserved.
+        /// The booked amount; more than was reserved when the call cost more.
         money: i64,
         /// The tool calls it is for, with their prices.
         calls: Vec<(CallId, i64)>,
@@ -77,8 +77,10 @@ pub struct BudgetWait {
     pub resets_at: Option<Timestamp>,
     /// The unit that was short.
     pub measure: Measure,
-    /// The amount that the call may need.
+    /// The most that the call may need.
     pub needed: Option<i64>,
+    /// The least that lets it be made, with a shorter answer; `None` when it is all of `needed`.
+    pub least: Option<i64>,
     /// The time at which waiting ends; `None` is never.
     pub until: Option<Timestamp>,
 }
@@ -93,6 +95,7 @@ impl BudgetWait {
             resets_at: text("resets_at").and_then(Timestamp::parse_rfc3339),
             measure: if text("unit") == Some("money") { Measure::Money } else { Measure::Tokens },
             needed: error.details.get("needed").and_then(Value::as_i64),
+            least: error.details.get("least").and_then(Value::as_i64),
             until: None,
         }
     }
@@ -102,6 +105,6 @@ impl BudgetWait {
     pub fn fits(&self, budget: &Budget) -> bool {
         let purse = budget.purse(self.measure);
         let room = purse.limit.map_or(i64::MAX, |limit| limit.saturating_sub(purse.settled));
-        self.needed.is_some_and(|needed| needed <= room)
+        self.least.or(self.needed).is_some_and(|needed| needed <= room)
     }
 }

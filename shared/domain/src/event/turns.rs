@@ -248,6 +248,12 @@ bodies! {
         reserved: i64,
         /// The tokens that were booked.
         booked: i64,
+        /// The money that was reserved, as a decimal, if it was less than the cost.
+        #[schema(value_type = Option<String>)]
+        cost_reserved?: Amount,
+        /// The cost that was booked then, as a decimal.
+        #[schema(value_type = Option<String>)]
+        cost_booked?: Amount,
     }
     /// A count that cannot be true.
     ClampedUsage {

@@ -8,9 +8,3 @@ ORDER BY u.name
 -- The limit of a shared budget, to be changed. $1 name, $2 tenant; NULL means every tenant.
 WHERE u.name = $1 AND coalesce(u.tenant = $2, $2 IS NULL)
 {lock}
---- lock_budget_rules
--- The limits of shared budgets that jobs will wait for. Until the commit none is raised or deleted, so who does it later finds
--- the waiting jobs.
-WHERE u.name {in: names}
-ORDER BY u.name
-{lock share}

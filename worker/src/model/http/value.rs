@@ -39,13 +39,14 @@ pub fn arguments_text(call: &RequestedCall) -> String {
 }
 
 /// Returns the usage in the counts of OpenAI's APIs, which have these names for a prompt and an answer; `None` if it is
-/// absent or no number. A part that is missing is what the total has beside the other one.
+/// absent or no number. A part that is missing is what the total has beside the other one. A total alone counts as an answer,
+/// which is the dearer part, to a prompt of one token.
 pub fn usage(said: &Value, input: &str, output: &str) -> Option<Usage> {
     let part = |of: &str, name: &str| count(&said[format!("{of}_tokens_details")][name]).unwrap_or(0);
     let total = count(&said["total_tokens"]);
     let (asked, written) =
         (count(&said[format!("{input}_tokens")]), count(&said[format!("{output}_tokens")]));
-    let rest = |other: Option<i64>| Some(total?.saturating_sub(other.unwrap_or(0)).max(0));
+    let rest = |other: Option<i64>| Some(total?.saturating_sub(other.unwrap_or(1)).max(0));
     let written = written.or_else(|| rest(asked))?;
     Some(Usage {
         input: asked.or_else(|| rest(Some(written)))?,

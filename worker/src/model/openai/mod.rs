@@ -46,7 +46,8 @@ impl Api for ChatCompletions {
     /// A whole answer differs from a chunk in one word only.
     fn absorb(&self, answer: &mut PartialAnswer, chunk: &Value, listener: &Listener) -> Result<(), String> {
         answer.take_origin(chunk);
-        answer.usage = counted(chunk).or(answer.usage);
+        // A later chunk may count what an earlier one did not, or nothing.
+        answer.usage = counted(chunk).into_iter().chain(answer.usage).max_by_key(|usage| usage.total());
         let mut choices = list(&chunk["choices"]).iter();
         let Some(choice) = choices.find(|choice| choice["index"].as_u64().unwrap_or(0) == 0) else {
             return Ok(());

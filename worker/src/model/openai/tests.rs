@@ -293,7 +293,7 @@ fn odd_usage_is_passed_on_and_nonsense_is_none() {
     {
         assert_eq!(of(total), Some(Usage::of(9, 3)));
     }
-    assert_eq!(of(json!({"total_tokens": 12})), Some(Usage::of(0, 12)));
+    assert_eq!(of(json!({"total_tokens": 12})), Some(Usage::of(1, 11)));
 }
 
 #[test]
@@ -311,6 +311,12 @@ fn usage_is_found_in_the_places_where_servers_put_it() {
         json!({"choices": [{"message": {"content": "x", "usage": real}}]}),
         json!({"choices": [{"delta": text}], "x_groq": {"usage": real}}),
     ] {
+        let last = json!({"choices": [], "usage": zero});
+        assert_eq!(
+            assembled(&[chunk.clone(), last]).unwrap().usage,
+            Some(Usage::of(9, 5)),
+            "{chunk}, then zero"
+        );
         assert_eq!(assembled(std::slice::from_ref(&chunk)).unwrap().usage, Some(Usage::of(9, 5)), "{chunk}");
     }
 }

@@ -136,8 +136,10 @@ pub async fn ask(
         // When a provider demands a delay, the next model of the list is called at once. Only the last one waits.
         let is_last = at + 1 == models.len();
         let patience = if is_last { prepared.request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
-        let tokens = budget::allow(prepared.prompt_bound, wanted_tokens, outbox.budget.left())
-            .map_or(prepared.prompt_bound, |allowance| allowance.reserve);
+        let surplus = outbox.claimed.deps.surplus(&format!("{provider}/{}", wanted.model));
+        let prompt_bound = prepared.prompt_bound.saturating_add(surplus.tokens);
+        let tokens = budget::allow(prompt_bound, wanted_tokens, outbox.budget.left())
+            .map_or(prompt_bound, |allowance| allowance.reserve);
         let call =
             LimitedCall { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
         let (pass, place, afforded) = match Box::pin(admitted(outbox, wanted, call, prepared)).await {

@@ -4,10 +4,10 @@
 //! marked as estimated.
 
 use super::reservation::Afforded;
-use crate::model::estimates::Surplus;
+use crate::model::estimates::{Estimates, Surplus};
 use crate::model::{ModelAnswer, Usage};
 use crate::state::Outbox;
-use turnstone_domain::budget;
+use turnstone_domain::budget::{self, Amount};
 use turnstone_domain::event::{ClampedUsage, EventBody, ExceededReservation};
 
 /// The booking of an answer.
@@ -29,9 +29,13 @@ impl Booked {
 }
 
 impl Afforded {
-    /// Returns what to book for an answer to this call, by a model with a context of so many tokens.
-    fn booked(&self, answer: &ModelAnswer, context_tokens: Option<i64>) -> Booked {
+    /// Returns what to book for an answer to this call.
+    fn booked(&self, answer: &ModelAnswer, estimates: &Estimates) -> Booked {
         let said = answer.usage.unwrap_or_default();
+        if estimates.are_recorded() {
+            return Booked { usage: said, cost: self.price_of(said), estimated: false };
+        }
+        let context_tokens = estimates.context_tokens(&self.model);
         let counted = [said.input, said.output].iter().all(|count| *count >= 0)
             && budget::is_possible(said.total(), self.estimate(), context_tokens);
         if !counted {
@@ -39,7 +43,7 @@ impl Afforded {
         }
         let written = written(answer);
         let output = if said.output == 0 { budget::estimate(written) } else { said.output };
-        let input = if said.total() == 0 { self.prompt_estimate() } else { said.input };
+        let input = if said.input == 0 { self.prompt_estimate() } else { said.input };
         let usage = Usage { input, output, ..said };
         let usage = usage.within(usage.total());
         Booked { usage, cost: self.price_of(usage), estimated: (input, output) != (said.input, said.output) }
@@ -56,10 +60,13 @@ fn written(answer: &ModelAnswer) -> usize {
 /// reservation; the next calls of the model reserve more by the latter.
 pub fn book(outbox: &mut Outbox, provider: &str, afforded: &Afforded, answer: &ModelAnswer) -> Booked {
     let estimates = &outbox.claimed.deps.estimates;
-    let booked = afforded.booked(answer, estimates.context_tokens(&afforded.model));
+    let booked = afforded.booked(answer, estimates);
     let (tokens, reserved) = (booked.tokens(), afforded.tokens);
     let above = Surplus { tokens: tokens - reserved, money: booked.cost - afforded.money };
-    estimates.learn(&afforded.model, afforded.above_estimate(above));
+    if !booked.estimated {
+        let now = outbox.claimed.deps.clock.now();
+        estimates.learn(&afforded.model, afforded.above_estimate(above), now);
+    }
     let counted = &outbox.claimed.trace.counted;
     counted.used(provider, booked.usage.input, booked.usage.output);
     counted.exceeded(provider, above.tokens);
@@ -68,7 +75,17 @@ pub fn book(outbox: &mut Outbox, provider: &str, afforded: &Afforded, answer: &M
     }
     if above.tokens > 0 || above.money > 0 {
         let (provider, model) = (Some(provider.to_owned()), Some(answer.model.clone()));
-        let exceeded = ExceededReservation { model, provider, tool: None, reserved, booked: tokens };
+        let costs = (above.money > 0).then_some((Amount(afforded.money), Amount(booked.cost)));
+        let (cost_reserved, cost_booked) = costs.unzip();
+        let exceeded = ExceededReservation {
+            model,
+            provider,
+            tool: None,
+            reserved,
+            booked: tokens,
+            cost_reserved,
+            cost_booked,
+        };
         outbox.event(&EventBody::ReservationExceeded(exceeded));
     }
     booked
@@ -101,8 +118,9 @@ mod tests {
 
     #[test]
     fn what_is_possible_is_booked_whole() {
-        let booked = |usage, context| {
-            let booked = afforded().booked(&answer(Some(usage)), context);
+        let booked = |usage, context: Option<i64>| {
+            let contexts = context.map(|tokens| ("p/m".to_owned(), tokens)).into_iter().collect();
+            let booked = afforded().booked(&answer(Some(usage)), &Estimates::of(contexts));
             (booked.usage, booked.cost, booked.estimated)
         };
         for usage in [Usage::of(300, 50), Usage::of(300, 700), Usage::of(4_000, 1_000)] {
@@ -124,18 +142,30 @@ mod tests {
     #[test]
     fn without_a_count_the_texts_are_counted() {
         let of = |answer: &ModelAnswer| {
-            let booked = afforded().booked(answer, None);
+            let booked = afforded().booked(answer, &Estimates::default());
             (booked.usage, booked.estimated)
         };
         for none in [None, Some(Usage::of(0, 0))] {
             assert_eq!(of(&answer(none)), (Usage::of(100, 10), true), "a quarter of the bytes");
         }
         assert_eq!(of(&answer(Some(Usage::of(80, 0)))), (Usage::of(80, 10), true));
+        assert_eq!(
+            of(&answer(Some(Usage::of(0, 12)))),
+            (Usage::of(100, 12), true),
+            "no prompt has no tokens"
+        );
         let silent = ModelAnswer { content: None, ..answer(Some(Usage::of(80, 0))) };
         assert_eq!(of(&silent), (Usage::of(80, 0), false), "it wrote nothing");
         let arguments = json!({"text": "0123456789"});
         let call = AskedCall { name: "write".to_owned(), arguments };
         let calls = ModelAnswer { tool_calls: vec![call], content: None, ..answer(None) };
         assert_eq!(of(&calls), (Usage::of(100, 7), true));
+        let recorded = Usage::of(9_000, 0);
+        let again = afforded().booked(&answer(Some(recorded)), &Estimates::of_record());
+        assert_eq!(
+            (again.usage, again.estimated),
+            (recorded, false),
+            "the record was judged when it was made"
+        );
     }
 }

@@ -4,7 +4,7 @@
 use super::ask::Prepared;
 use crate::model::Usage;
 use crate::model::estimates::Surplus;
-use crate::state::stop::{budget_exceeded, too_little, unpriced};
+use crate::state::stop::{budget_exceeded, too_little, too_little_for, unpriced};
 use crate::state::{Outbox, Stop};
 use turnstone_domain::budget::{self, Allowance, BudgetMove, Charge, ChargeMove, Measure, Price};
 use turnstone_domain::checkpoint::Shortage;
@@ -86,7 +86,7 @@ impl Afforded {
 /// the model has no price.
 pub async fn reserve(outbox: &mut Outbox, prepared: &mut Prepared, model: String) -> Result<Afforded, Stop> {
     let before = &mut prepared.reserved;
-    let surplus = outbox.claimed.deps.estimates.surplus(&model);
+    let surplus = outbox.claimed.deps.surplus(&model);
     let prompt_bound = prepared.prompt_bound.saturating_add(surplus.tokens);
     let price = outbox.claimed.deps.prices.model(&model).cloned();
     let applies = |budget: &&budget::AppliedBudget| budget.model.as_ref().is_none_or(|only| *only == model);
@@ -105,10 +105,15 @@ pub async fn reserve(outbox: &mut Outbox, prepared: &mut Prepared, model: String
     // The ledger decides even if nothing seems to be left: other jobs may have released tokens.
     let mut fitting = known.unwrap_or(Allowance { reserve: prompt_bound.saturating_add(1), max_tokens: 1 });
     let mut shortage: Option<Shortage> = None;
+    let wanted_tokens = prepared.request.max_tokens;
+    let cost = |max_tokens| {
+        let bound = |price: &Price| price.bound(prepared.prompt_bound, max_tokens);
+        price.as_ref().map(|price| bound(price).saturating_add(surplus.money))
+    };
+    let wanted = (prompt_bound.saturating_add(wanted_tokens), cost(wanted_tokens));
     for _ in 0..FITTINGS {
         let Allowance { reserve: tokens, max_tokens } = fitting;
-        let bound = |price: &Price| price.bound(prepared.prompt_bound, max_tokens);
-        let money = price.as_ref().map(|price| bound(price).saturating_add(surplus.money));
+        let money = cost(max_tokens);
         let afforded = Afforded {
             tokens,
             max_tokens,
@@ -142,7 +147,8 @@ pub async fn reserve(outbox: &mut Outbox, prepared: &mut Prepared, model: String
                     }),
                 };
                 if room < 1 || room >= max_tokens {
-                    return Err(LedgerError::BudgetExceeded { left, needed, of }.into());
+                    let shortage = Shortage { left, needed, of: *of };
+                    return Err(too_little_for(shortage, wanted).into());
                 }
                 fitting = Allowance { reserve: prompt_bound.saturating_add(room), max_tokens: room };
                 shortage = Some(Shortage { left, needed, of: *of });

@@ -8,6 +8,7 @@ mod compare;
 mod tools;
 mod world;
 
+use crate::model::estimates::Estimates;
 use crate::model::{ModelDefaults, Providers};
 use crate::phases::verdict::{self, Verdict};
 use crate::state::past::Fork;
@@ -144,7 +145,8 @@ fn deps(world: &Arc<World>, worker_id: &str, provider: &str) -> Arc<Deps> {
     };
     let store = (Arc::clone(world) as _, Doorbell::default());
     let (clock, ids) = (Arc::clone(world) as _, Arc::clone(world) as _);
-    Arc::new(Deps::new(store, clock, ids, providers, Toolbox::default(), options))
+    let deps = Deps::new(store, clock, ids, providers, Toolbox::default(), options);
+    Arc::new(deps.with_estimates(Estimates::of_record()))
 }
 
 struct Run<'a> {

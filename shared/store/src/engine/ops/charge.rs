@@ -103,7 +103,9 @@ impl Account {
             Measure::Money => self.held.money,
         };
         let limit = purse.limit?;
-        let left = purse.left()?.saturating_add(held).min(limit);
+        // The spending may exceed the limit. Then the reservation that is replaced makes no room for the new one.
+        let of_others = purse.settled.saturating_add(purse.reserved).saturating_sub(held);
+        let left = limit.saturating_sub(of_others).clamp(0, limit.max(0));
         let day = self.shared.as_ref().map(|shared| shared.day).filter(|day| *day != ALL_DAYS);
         (needed > left).then(|| LedgerError::BudgetExceeded {
             left,

@@ -1,7 +1,7 @@
 //! Import: an engagement that has ended elsewhere, with its ids and everything that is on record of it.
 
 use super::super::rows::{self, NewScope, ScopeVersion, StateKey};
-use super::super::session::{Arg, Args, Session};
+use super::super::session::{Args, Session};
 use super::super::statement::{Writes, as_json, read, read_by};
 use super::super::unit::Unit;
 use super::past::{self, Turns};
@@ -11,7 +11,6 @@ use crate::{StoreError, sql};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use turnstone_domain::agent::Admission;
-use turnstone_domain::budget::OnExceed;
 use turnstone_domain::feed::IMPORTED;
 use turnstone_domain::record::{EngagementRecord, NewIds, add_new_id};
 use turnstone_domain::review::{NewReview, ReviewState};
@@ -53,7 +52,6 @@ pub(in super::super) async fn apply(
     unit.took_over(seq, turns.max().unwrap_or(0), messages, last);
     let values = [seq.into(), at.0.into()];
     session.execute("note an import", &sql::UPDATE_IMPORTED_ENGAGEMENT, Args::Values(&values)).await?;
-    make_room(session, unit, seq, record.end.tokens_used).await?;
     end(unit, seq, record, admitted)?;
     reviews(unit, seq, record)?;
     for artifact in &record.artifacts {
@@ -155,24 +153,6 @@ async fn unique<'r>(
         record.reviews[at].id = id;
     }
     Ok(Cow::Owned(record))
-}
-
-/// Raises the budget to the amount used: it had been raised where the engagement ran.
-async fn make_room(session: &mut Session, unit: &mut Unit, seq: i64, used: i64) -> Result<(), StoreError> {
-    let Some(budget_seq) = unit.engagement_of(seq).map(|row| row.budget_seq) else { return Ok(()) };
-    let budget = unit.budget_of(seq);
-    if budget.limit.is_none_or(|limit| limit >= used) {
-        return Ok(());
-    }
-    let row = [
-        budget_seq.into(),
-        used.into(),
-        Arg::Int(budget.money.limit),
-        budget.on_exceed.map(OnExceed::as_str).into(),
-        Arg::Int(budget.warn_at),
-    ];
-    session.execute("set a budget", &sql::UPDATE_OWN_BUDGET_LIMITS, Args::Values(&row)).await?;
-    unit.lock_budgets(session, &[seq]).await
 }
 
 /// Ends the job as it ended.

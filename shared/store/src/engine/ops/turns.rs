@@ -79,9 +79,7 @@ async fn read(
             is_held
                 && end.map_or_else(|| is_one_event(step), |end| step.write.follows.is_none_or(|of| of == end))
         };
-        // Nor whether the budget that a job waits for was raised, so that nothing would end its wait.
-        let waits = charge::waits(step).is_some();
-        match known.filter(|_| !yields && !waits).and_then(|held| held.take(&step.lease.job, fits)) {
+        match known.filter(|_| !yields).and_then(|held| held.take(&step.lease.job, fits)) {
             Some(known) => unit.take_known(known),
             None => {
                 let (id, token) = (step.lease.job.clone(), step.lease.token.clone());
@@ -93,20 +91,11 @@ async fn read(
     unit.take_in(session, rows).await?;
     session_state::take_in(session, unit, steps).await?;
     artifacts::take_in(session, unit, steps).await?;
-    let waited = steps.iter().filter_map(|step| charge::waits(step)?.name.clone()).collect();
-    read_by(session, "lock budgets", &sql::LOCK_BUDGET_RULES, waited, |_| Ok(())).await?;
     unit.read_shared(session, &charge::named(steps)).await?;
-    let seqs = |unit: &Unit, some: fn(&TurnStep) -> bool| -> Vec<i64> {
-        let some = steps.iter().filter(|step| some(step));
-        some.filter_map(|step| unit.seq_of(&step.lease.job)).collect()
-    };
-    unit.read_held(session, &seqs(unit, charge::moves)).await?;
-    let locked: fn(&TurnStep) -> bool = match known {
-        None => charge::moves,
-        Some(_) => |step| charge::waits(step).is_some(),
-    };
-    let jobs = seqs(unit, locked);
-    if !jobs.is_empty() {
+    let charged = steps.iter().filter(|step| charge::moves(step));
+    let jobs: Vec<i64> = charged.filter_map(|step| unit.seq_of(&step.lease.job)).collect();
+    unit.read_held(session, &jobs).await?;
+    if known.is_none() {
         unit.lock_budgets(session, &jobs).await?;
     }
     Ok(())

@@ -266,18 +266,8 @@ pub(in super::super) fn contradiction_of_totals(
         ("money_settled", budget.money.settled),
         ("money_reserved", budget.money.reserved),
     ];
-    let exceeds = |limit: Option<i64>, sum: i64| limit.is_some_and(|limit| sum > limit);
-    let more = "what is settled and reserved is more than the limit";
-    Ok(match amounts.into_iter().find(|(_, amount)| *amount < 0) {
-        Some((column, amount)) => Some((column, format!("it is {amount}"))),
-        None if exceeds(budget.limit, budget.settled + budget.reserved) => {
-            Some(("token_limit", more.to_owned()))
-        }
-        None if exceeds(budget.money.limit, budget.money.settled + budget.money.reserved) => {
-            Some(("money_limit", more.to_owned()))
-        }
-        None => None,
-    })
+    let negative = amounts.into_iter().find(|(_, amount)| *amount < 0);
+    Ok(negative.map(|(column, amount)| (column, format!("it is {amount}"))))
 }
 
 /// An engagement itself, of a row with its turns.

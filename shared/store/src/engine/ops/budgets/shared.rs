@@ -75,6 +75,8 @@ pub(in crate::engine) async fn forget(
 ) -> Result<bool, StoreError> {
     let Some((before, _)) = known(session, name, tenant).await? else { return Ok(false) };
     session.execute("forget a budget", &sql::DELETE_BUDGET_RULE, Args::Values(&[name.into()])).await?;
+    // A job that parks for it meanwhile locks these rows, so it sees that they limit nothing, or is found as waiting below.
+    limit(session, &before, (None, None), (ALL_DAYS, i64::MAX)).await?;
     tell(session, unit, name, Some(&before), None, now).await?;
     resume::open(session, unit, resume::Of::Shared(name), now).await?;
     Ok(true)
@@ -144,23 +146,29 @@ async fn put(
         now.0.into(),
     ];
     session.execute("set a budget", &sql::INSERT_BUDGET_RULE, Args::Values(&values)).await?;
-    let rows = [
-        (rule.tokens, rule.cost, ALL_DAYS, ALL_DAYS),
-        (rule.tokens_per_day, rule.cost_per_day, day_of(now), i64::MAX),
+    limit(session, rule, (rule.tokens, rule.cost), (ALL_DAYS, ALL_DAYS)).await?;
+    limit(session, rule, (rule.tokens_per_day, rule.cost_per_day), (day_of(now), i64::MAX)).await
+}
+
+/// Sets the limits of a budget's rows for these days: tokens and money.
+async fn limit(
+    session: &mut Session,
+    rule: &BudgetRule,
+    (tokens, money): (Option<i64>, Option<i64>),
+    (first, last): (i64, i64),
+) -> Result<(), StoreError> {
+    let name = rule.name.to_string();
+    let values = [
+        name.as_str().into(),
+        Arg::Int(tokens),
+        Arg::Int(money),
+        rule.on_exceed.map(OnExceed::as_str).into(),
+        Arg::Int(rule.warn_at),
+        rule.currency.as_str().into(),
+        first.into(),
+        last.into(),
     ];
-    for (tokens, money, first, last) in rows {
-        let values = [
-            name.as_str().into(),
-            Arg::Int(tokens),
-            Arg::Int(money),
-            on_exceed.into(),
-            Arg::Int(rule.warn_at),
-            rule.currency.as_str().into(),
-            first.into(),
-            last.into(),
-        ];
-        session.execute("set a budget", &sql::UPDATE_SHARED_BUDGET_LIMITS, Args::Values(&values)).await?;
-    }
+    session.execute("set a budget", &sql::UPDATE_SHARED_BUDGET_LIMITS, Args::Values(&values)).await?;
     Ok(())
 }
 

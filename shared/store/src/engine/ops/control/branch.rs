@@ -84,8 +84,7 @@ pub(super) async fn make(
     let mut id = job.id.to_string();
     if job.engagement.is_some() {
         id = twin.engagement.to_string();
-        // The turns of two merged branches may have used more tokens together than the limit of one branch.
-        let spent = unit.budget_of(seq).limit.map_or(sums.tokens, |limit| sums.tokens.min(limit));
+        let spent = sums.tokens;
         unit.move_budget(seq, spent, 0);
         unit.took_over(seq, at_turn - 1, sums.messages, past::last_complete(at_turn - 1));
         let position = twin.position(session, unit, at_turn).await?;
