@@ -26,6 +26,8 @@ pub enum Reply {
     Text(String, (i64, i64)),
     /// Tool calls, and their tokens.
     Calls(Vec<(String, Value)>, (i64, i64)),
+    /// A text, and beside it a tool call with these arguments, which cost 12 + 7 tokens.
+    Beside(String, String, Value),
     /// A text with a `usage` of the test's own making; `Null` leaves it out.
     Odd(String, Value),
     /// An HTTP error.
@@ -95,6 +97,7 @@ impl Reply {
         match self {
             Self::Text(_, (input, output)) | Self::Calls(_, (input, output)) => input + output,
             Self::Held(_, reply) => reply.reported(),
+            Self::Beside(..) => 12 + 7,
             Self::Ended(..) | Self::Spoken(..) => TOKENS.0 + TOKENS.1,
             Self::Odd(..)
             | Self::Status(_)
@@ -336,6 +339,12 @@ async fn answer(shared: &Shared, headers: HeaderMap, request: Value) -> Response
             (StatusCode::from_u16(status).expect("a status"), body).into_response()
         }
         Reply::Spoken(pieces, gate) => events(speaking(&request, &pieces, gate, &usage(TOKENS))),
+        Reply::Beside(text, name, arguments) => {
+            let call = json!({"index": 0, "id": "c0", "type": "function",
+                              "function": {"name": name, "arguments": arguments.to_string()}});
+            let said = json!({"role": "assistant", "content": text, "tool_calls": [call]});
+            stream(&request, said, "tool_calls", &usage((12, 7)))
+        }
         Reply::Calls(calls, tokens) => {
             let calls: Vec<Value> = calls
                 .iter()

@@ -1,8 +1,9 @@
 //! `GET /engagements/{id}/audit`: the Engagement object as expressions see it (OAS-54 … OAS-65), and every attempt with
 //! its tries (RS-27). It also has the checks of guardrails (OAS-41 … OAS-46), and the reviews, escalations among them.
 
-use super::object;
 use super::tool_calls::JournalPage;
+use super::visible::Visible;
+use super::{exposed, object};
 use crate::api::Shared;
 use crate::budgets::engagement_cost::{self, CostParts};
 use crate::reply::{self, Answer};
@@ -35,6 +36,7 @@ struct Audit {
     job_id: String,
     /// The Engagement object as expressions see it; null when it has more than 16 MiB.
     engagement: Value,
+    /// For a tenant, without arguments and outcomes if the agent has an output guardrail.
     attempts: Vec<ToolCall>,
     /// To be sent as `after` for the next attempts.
     cursor: u32,
@@ -44,7 +46,7 @@ struct Audit {
     /// The answer that an output guardrail kept from the user; null for tenants, and when there is none.
     answer_withheld: Option<String>,
     reviews: Vec<Review>,
-    /// The changes of the agent's state in each turn: mode, changes, transaction_id and status.
+    /// The changes of the agent's state in each turn, or none for a tenant of an agent with an output guardrail: mode, changes, transaction_id and status.
     #[schema(value_type = Vec<serde_json::Map<String, Value>>)]
     state: Vec<Value>,
     /// The usage and its cost: `phases` and `tools`, by job.
@@ -74,17 +76,30 @@ pub(crate) async fn audit(
     let views = &app.api.store.views;
     let part = JournalPage::asked(views, &engagement.id, &params).await?;
     let object = object::of(views, &engagement, &agent).await?;
+    let mut attempts = part.calls;
+    let mut state = transactions(views, &engagement.id).await?;
+    let visible = Visible::of(&app, &engagement, &agent).await?;
+    // An operator of the server reads what the guardrail withholds, and a tenant does not.
+    let is_withheld = tenant.name().is_some() && !visible.has_state();
+    let object = object.map(|object| match is_withheld {
+        true => object.without_words(|name| exposed::is_tool(&app, &agent, name)),
+        false => object,
+    });
+    if is_withheld {
+        attempts.iter_mut().for_each(|call| visible.withhold_call(call));
+        state.clear();
+    }
     let filter = ReviewFilter { engagement: Some(engagement.id.clone()), ..ReviewFilter::default() };
     let reviews = views.reviews(&filter, Page { limit: REVIEWS, offset: 0 }).await?;
     let cost = engagement_cost::parts(&app, &engagement.id).await?;
     let checks = app.api.store.views.guardrail_checks(&engagement.id, CHECKS).await?;
     Ok(reply::ok(&Audit {
-        state: transactions(views, &engagement.id).await?,
+        state,
         engagement_id: engagement.id.0,
         agent: engagement.agent,
         job_id: job_id.to_string(),
         engagement: object.map(|object| object.to_json()).unwrap_or_default(),
-        attempts: part.calls.into_iter().map(ToolCall::from).collect(),
+        attempts: attempts.into_iter().map(ToolCall::from).collect(),
         cursor: part.cursor,
         has_more: part.has_more,
         answer_withheld: withheld(&checks, &tenant).map(str::to_owned),

@@ -130,7 +130,13 @@ pub(crate) async fn checkpoints(
     rows.truncate(slice.limit as usize);
     let visible = Visible::of(&app, &engagement, &agent).await?;
     let with_body = |row: &CheckpointRow| with_bodies && visible.has(row.checkpoint.turn);
-    let checkpoints = rows.into_iter().map(|row| Checkpoint::of(with_body(&row), row)).collect();
+    let checkpoints = rows
+        .into_iter()
+        .map(|mut row| {
+            visible.withhold_values(&mut row.checkpoint);
+            Checkpoint::of(with_body(&row), row)
+        })
+        .collect();
     let pagination = OpenEnd { page, per_page: slice.limit, has_more };
     let missing = app.api.store.views.record_gaps(&engagement.id).await?;
     let missing = missing.into_iter().map(MissingPhase::from).collect();

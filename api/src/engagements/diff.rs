@@ -155,6 +155,6 @@ async fn side(app: &App, id: &str, tenant: &Tenant) -> Result<Side, Failure> {
     messages.iter_mut().for_each(|stored| visible.withhold(stored));
     let mut calls = app.api.store.views.tool_calls(&engagement.id).await?;
     calls.retain(|call| visible.has(call.turn));
-    calls.iter_mut().for_each(|call| visible.withhold_input(call));
+    calls.iter_mut().for_each(|call| visible.withhold_call(call));
     Ok(Side { agent, checkpoints, messages, calls })
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use turnstone_blocking::wait_in_place;
 use turnstone_domain::AgentDefinition;
+use turnstone_domain::agent::delegation::Target;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::policy::{Expression, PolicyError};
 
@@ -49,8 +50,9 @@ pub(super) async fn of(
     };
     Ok(wait_in_place(|| {
         let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
-        // No guardrail has checked the arguments of calls (OAS-43).
-        let object = if agent.guardrails.hold_back() { object.without_inputs() } else { object };
+        // No guardrail has checked the arguments of calls and the answers of other agents (OAS-43).
+        let is_tool = |name: &str| is_tool(app, agent, name);
+        let object = if agent.guardrails.hold_back() { object.without_words(is_tool) } else { object };
         let mut exposed = Exposed::default();
         let began = Instant::now();
         for (key, source) in &agent.exposes {
@@ -63,8 +65,21 @@ pub(super) async fn of(
             if let Err(why) = &value {
                 exposed.warnings.push(StateWarning { key: key.clone(), message: why.to_string() });
             }
-            exposed.values.insert(key.clone(), value.unwrap_or_default());
+            let mut value = value.unwrap_or_default();
+            agent.safety.redact(&mut value);
+            exposed.values.insert(key.clone(), value);
         }
         exposed
     }))
+}
+
+/// Returns true if the output of a capability is known to come from a tool, not from an agent.
+pub(super) fn is_tool(app: &App, agent: &AgentDefinition, name: &str) -> bool {
+    let of_server = |server: &String| name.strip_prefix(server).is_some_and(|rest| rest.starts_with('.'));
+    agent.capability(name).is_some_and(|capability| {
+        capability.target == Target::Named
+            && (capability.origin.is_some()
+                || app.api.tools.iter().any(|tool| tool.name == name)
+                || app.api.options.mcp_servers.iter().any(of_server))
+    })
 }

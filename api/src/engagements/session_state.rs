@@ -1,5 +1,6 @@
 //! `GET /engagements/{id}/state`: the state that the agent keeps between turns (OSSA §3).
 
+use super::visible::Visible;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
@@ -31,6 +32,7 @@ struct SessionState {
 #[derive(Serialize, ToSchema)]
 struct SessionStateEntry {
     key: String,
+    /// Null while an output guardrail withholds what the model wrote.
     value: Value,
     /// The version of the state that wrote it.
     version: i64,
@@ -65,12 +67,18 @@ pub(crate) async fn session_state(State(app): State<Shared>, Segment(id): Segmen
         Some(scope) => views.session_state(scope, app.api.clock.now()).await?,
         None => StateSnapshot::default(),
     };
+    let visible = Visible::of(&app, &engagement, &agent).await?;
+    let entries = state.entries.into_iter().map(|mut entry| {
+        agent.safety.redact(&mut entry.value);
+        entry.value = if visible.has_state() { entry.value } else { Value::Null };
+        SessionStateEntry::from(entry)
+    });
     Ok(reply::ok(&SessionState {
         engagement_id: engagement.id.0,
         mode: agent.state.mode,
         isolation_level: agent.state.isolation,
         shared: scope.is_some_and(|scope| !scope.of_engagement),
         version: state.version,
-        entries: state.entries.into_iter().map(SessionStateEntry::from).collect(),
+        entries: entries.collect(),
     }))
 }

@@ -62,7 +62,7 @@ pub(crate) async fn tool_calls(
     let part = JournalPage::asked(&app.api.store.views, &engagement.id, &params).await?;
     let visible = Visible::of(&app, &engagement, &agent).await?;
     let calls = part.calls.into_iter().filter(|call| visible.has(call.turn)).map(|mut call| {
-        visible.withhold_input(&mut call);
+        visible.withhold_call(&mut call);
         rows::ToolCall::from(call)
     });
     let tool_calls = calls.collect();

@@ -1,18 +1,20 @@
 //! The words of models that may be shown outside: the one rule for every endpoint of an engagement (OAS-35, OAS-43).
 //!
-//! With an output guardrail, an answer is shown once it has passed, and words that the guardrail never checked are not: a text
-//! beside tool calls, their arguments, an answer that was sent back, a summary. Of a delegate that works for a guarded or a
+//! With an output guardrail, an answer is shown once it has passed. Words that the guardrail never checked are not: a text
+//! beside tool calls, their arguments and outcomes, an answer that was sent back, a summary, the state of a session. Of a
+//! delegate that works for a guarded or a
 //! restricting agent, only its caller shows words. The audit has everything.
 
 use crate::api::App;
 use crate::reply::Failure;
 use serde_json::json;
 use std::collections::BTreeSet;
+use turnstone_domain::agent::safety::Safety;
 use turnstone_domain::checkpoint::EmitBody;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::message::{Role, StoredMessage};
-use turnstone_domain::tool_call::ToolCall;
-use turnstone_domain::{AgentDefinition, Phase};
+use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
+use turnstone_domain::{AgentDefinition, Checkpoint, Phase};
 
 /// Turns that are searched for answers that have passed.
 const TURNS: u32 = 1000;
@@ -20,12 +22,19 @@ const TURNS: u32 = 1000;
 pub(crate) const WITHHELD: &str = "(withheld)";
 
 /// The part of an engagement that may be shown.
-pub(crate) enum Visible {
-    /// All of it.
+pub(crate) struct Visible {
+    turns: Turns,
+    /// The filters of what leaves (RS-23).
+    safety: Safety,
+}
+
+/// The turns of an engagement that may be shown.
+enum Turns {
+    /// All of them.
     All,
-    /// The answers of these turns, and the rest of the turns until the last of them.
+    /// The answers of these turns, and the rest of the turns until the last of them without words of models.
     Answers(BTreeSet<i64>),
-    /// Nothing.
+    /// None.
     Nothing,
 }
 
@@ -39,40 +48,49 @@ impl Visible {
         engagement: &Engagement,
         agent: &AgentDefinition,
     ) -> Result<Self, Failure> {
+        let safety = agent.safety.clone();
         if agent.guardrails.is_shown_by_its_caller() {
-            return Ok(Self::Nothing);
+            return Ok(Self { turns: Turns::Nothing, safety });
         }
         if !agent.guardrails.hold_back() {
-            return Ok(Self::All);
+            return Ok(Self { turns: Turns::All, safety });
         }
         let turns = app.api.store.views.checkpoints_of(&engagement.id, Phase::Emit, TURNS).await?;
         let passed = |emit: EmitBody| emit.released;
         let passed = turns.iter().filter(|row| row.checkpoint.read::<EmitBody>().is_some_and(passed));
-        Ok(Self::Answers(passed.map(|row| row.checkpoint.turn).collect()))
+        Ok(Self { turns: Turns::Answers(passed.map(|row| row.checkpoint.turn).collect()), safety })
     }
 
     /// Returns true if a turn may be shown; 0 is that of messages of earlier engagements.
     pub(crate) fn has(&self, turn: i64) -> bool {
-        match self {
-            Self::All => true,
-            Self::Answers(turns) => turn <= turns.last().copied().unwrap_or(0),
-            Self::Nothing => turn <= 0,
+        match &self.turns {
+            Turns::All => true,
+            Turns::Answers(turns) => turn <= turns.last().copied().unwrap_or(0),
+            Turns::Nothing => turn <= 0,
         }
     }
 
     /// Returns true if inputs may be shown before their turns are: a user wrote them, and no model.
     pub(crate) fn has_inputs(&self) -> bool {
-        !matches!(self, Self::Nothing)
+        !matches!(self.turns, Turns::Nothing)
     }
 
-    /// Removes the words of a message that no guardrail has checked.
+    /// Returns true if the values that a model wrote into the state of its session may be shown.
+    pub(crate) fn has_state(&self) -> bool {
+        matches!(self.turns, Turns::All)
+    }
+
+    /// Removes the words of a message that no guardrail has checked, and personal data.
     pub(crate) fn withhold(&self, stored: &mut StoredMessage) {
-        let Self::Answers(turns) = self else { return };
         let message = &mut stored.message;
-        let is_models = message.role == Role::Assistant || message.summary.is_some();
-        let has_passed =
-            turns.contains(&stored.turn) && message.tool_calls.is_empty() && message.summary.is_none();
-        if !is_models || has_passed {
+        self.safety.redact_message(message);
+        let Turns::Answers(turns) = &self.turns else { return };
+        let is_said = message.role != Role::User || message.summary.is_some();
+        let has_passed = turns.contains(&stored.turn)
+            && message.role == Role::Assistant
+            && message.tool_calls.is_empty()
+            && message.summary.is_none();
+        if !is_said || has_passed {
             return;
         }
         message.parts.clear();
@@ -82,10 +100,24 @@ impl Visible {
         message.tool_calls.iter_mut().for_each(|call| call.arguments = json!({}));
     }
 
-    /// Removes the arguments of a call that no guardrail has checked.
-    pub(crate) fn withhold_input(&self, call: &mut ToolCall) {
-        if !matches!(self, Self::All) {
-            call.input = json!({});
+    /// Removes the values that a model wrote from a checkpoint; no body has other words of it.
+    pub(crate) fn withhold_values(&self, checkpoint: &mut Checkpoint) {
+        if checkpoint.phase == Phase::Persist && !self.has_state() {
+            checkpoint.body["changes"] = json!([]);
+        }
+    }
+
+    /// Removes the words of a call that no guardrail has checked: its arguments, and its outcome, which may quote them or be
+    /// another agent's answer.
+    pub(crate) fn withhold_call(&self, call: &mut ToolCall) {
+        self.safety.redact(&mut call.input);
+        if self.has_state() {
+            return;
+        }
+        call.input = json!({});
+        call.withheld |= call.outcome.is_some();
+        if let Some(ToolOutcome::Error { message, .. }) = &mut call.outcome {
+            WITHHELD.clone_into(message);
         }
     }
 }
@@ -101,6 +133,10 @@ mod tests {
         StoredMessage { seq: 1, turn, message, created_at: Timestamp(0) }
     }
 
+    fn of(turns: Turns) -> Visible {
+        Visible { turns, safety: Safety::default() }
+    }
+
     #[test]
     fn words_beside_an_answer_that_passed_stay_hidden() {
         let call = RequestedCall {
@@ -109,21 +145,22 @@ mod tests {
             arguments: json!({"q": "secret"}),
         };
         let asking = Message { tool_calls: vec![call], ..Message::text(Role::Assistant, "I look for it") };
-        let passed = Visible::Answers([3].into());
+        let passed = of(Turns::Answers([3].into()));
         assert!(passed.has(1) && passed.has(3) && !passed.has(4) && passed.has_inputs());
         let shown = |turn, message: &Message| {
             let mut stored = stored(turn, message.clone());
             passed.withhold(&mut stored);
             stored.message
         };
-        let hidden = shown(1, &asking);
-        assert_eq!((hidden.content.as_str(), &hidden.tool_calls[0].arguments), (WITHHELD, &json!({})));
+        let asked = shown(1, &asking);
+        assert_eq!((asked.content.as_str(), &asked.tool_calls[0].arguments), (WITHHELD, &json!({})));
         assert_eq!(shown(2, &Message::text(Role::Assistant, "sent back")).content, WITHHELD);
         assert_eq!(shown(3, &Message::text(Role::Assistant, "the answer")).content, "the answer");
         assert_eq!(shown(1, &Message::text(Role::User, "hello")).content, "hello");
         let mut free = stored(1, asking.clone());
-        Visible::All.withhold(&mut free);
+        of(Turns::All).withhold(&mut free);
         assert_eq!(free.message, asking);
-        assert!(!Visible::Nothing.has(1) && Visible::Nothing.has(0) && !Visible::Nothing.has_inputs());
+        let hidden = of(Turns::Nothing);
+        assert!(!hidden.has(1) && hidden.has(0) && !hidden.has_inputs());
     }
 }

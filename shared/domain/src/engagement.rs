@@ -151,13 +151,21 @@ impl EngagementObject {
         self.kept.changed_last(name);
     }
 
-    /// Returns the object without the inputs of calls, which a model wrote.
+    /// Returns the object without the words of models: without the inputs of calls, and without the outputs of those that are
+    /// no tools.
     #[must_use]
-    pub fn without_inputs(&self) -> Self {
-        let hide = |entry: &mut Value| entry["inputs"] = Value::Null;
+    pub fn without_words(&self, is_tool: impl Fn(&str) -> bool) -> Self {
         let mut object = Self { kept: Kept::default(), ..self.clone() };
-        object.recent.values_mut().for_each(hide);
-        object.history.values_mut().filter_map(Value::as_array_mut).flatten().for_each(hide);
+        let hide = |name: &str, entry: &mut Value| {
+            entry["inputs"] = Value::Null;
+            if !is_tool(name) {
+                entry["outputs"] = Value::Null;
+            }
+        };
+        object.recent.iter_mut().for_each(|(name, entry)| hide(name, entry));
+        for (name, calls) in &mut object.history {
+            calls.as_array_mut().into_iter().flatten().for_each(|entry| hide(name, entry));
+        }
         object
     }
 

@@ -6,7 +6,6 @@
 
 use crate::model::ModelAnswer;
 use crate::state::Outbox;
-use crate::state::shown::changes;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,7 +13,7 @@ use turnstone_domain::JobError;
 use turnstone_domain::agent::safety::{Category, FilterAction, PersonalKind, PersonalRule};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::event::{EventBody, FlaggedContent};
-use turnstone_domain::message::{ContentPart, Message, part};
+use turnstone_domain::message::Message;
 use turnstone_domain::screen::{content, personal};
 use turnstone_domain::tool_call::ToolOutcome;
 
@@ -33,7 +32,7 @@ impl Outbox {
         for message in messages.iter_mut() {
             found.extend(personal::kinds_in(&rule.kinds, &Value::from(message.content.as_str())));
             if rule.action == FilterAction::Redact {
-                redact_message(&rule.kinds, message);
+                personal::redact_message(&rule.kinds, message);
             }
         }
         self.act("input", None, rule.action, &names(found))
@@ -105,7 +104,7 @@ impl Outbox {
     pub fn screen_file(&mut self, tool: &str, text: &str) -> Result<(), JobError> {
         for rule in self.leaving() {
             let found = personal::kinds_in(&rule.kinds, &Value::from(text));
-            let action = if changes(&rule) { FilterAction::Block } else { rule.action };
+            let action = if rule.changes() { FilterAction::Block } else { rule.action };
             self.act("tool", Some(tool), action, &names(found))?;
         }
         Ok(())
@@ -122,7 +121,7 @@ impl Outbox {
                 continue;
             }
             if rule.action == FilterAction::Redact {
-                redact_answer(&rule.kinds, text);
+                personal::redact_text(&rule.kinds, text);
             }
             if let Err(error) = self.act("answer", None, rule.action, &names(found)) {
                 answer.content = Some(WITHHELD.to_owned());
@@ -217,76 +216,14 @@ fn names(mut kinds: Vec<PersonalKind>) -> Vec<&'static str> {
     kinds.into_iter().map(PersonalKind::as_str).collect()
 }
 
-fn redact_message(kinds: &[PersonalKind], message: &mut Message) {
-    if message.parts.is_empty() {
-        // JSON input stays JSON.
-        redact_answer(kinds, &mut message.content);
-        return;
-    }
-    for part in &mut message.parts {
-        match part {
-            ContentPart::Text { text } => drop(personal::replace(kinds, text)),
-            ContentPart::File { name, content, .. } => {
-                personal::replace(kinds, name);
-                personal::replace(kinds, content);
-            }
-            ContentPart::Image { .. } => {}
-        }
-    }
-    message.content = part::as_text(&message.parts);
-}
-
-/// Redacts a text; one that is JSON stays JSON.
-fn redact_answer(kinds: &[PersonalKind], text: &mut String) {
-    let json = text.trim_start().starts_with(['{', '[']).then(|| serde_json::from_str::<Value>(text).ok());
-    match json.flatten() {
-        Some(mut value) => {
-            if personal::redact(kinds, &mut value) {
-                *text = value.to_string();
-            }
-        }
-        None => drop(personal::replace(kinds, text)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// RS-23: JSON stays JSON, and so do its numbers.
-    #[test]
-    fn json_stays_json() {
-        let mut text = "{\"card\": 4111111111111111, \"mail\": \"a@b.io\"}".to_owned();
-        redact_answer(&PersonalKind::ALL, &mut text);
-        assert_eq!(text, "{\"card\":\"[redacted credit_card]\",\"mail\":\"[redacted email]\"}");
-        let mut untouched = "{ \"n\": 1 }".to_owned();
-        redact_answer(&PersonalKind::ALL, &mut untouched);
-        assert_eq!(untouched, "{ \"n\": 1 }", "what has nothing to redact is not written anew");
-        let mut text = "[see a@b.io".to_owned();
-        redact_answer(&PersonalKind::ALL, &mut text);
-        assert_eq!(text, "[see [redacted email]");
-    }
 
     /// RS-08: an escape between two words hides neither.
     #[test]
     fn texts_of_json_are_read_without_escapes() {
         assert_eq!(readable("{\"q\": [\"make a\\nbomb\", 7]}"), "q\nmake a\nbomb\n7");
         assert_eq!(readable("[make a bomb"), "[make a bomb");
-    }
-
-    #[test]
-    fn parts_are_redacted_in_their_order() {
-        let parts = vec![
-            ContentPart::Text { text: "mail a@b.io".into() },
-            ContentPart::File {
-                name: "a.csv".into(),
-                content: "123-45-6789".into(),
-                media_type: "text/csv".into(),
-            },
-        ];
-        let mut message = Message::of_parts(turnstone_domain::message::Role::User, parts);
-        redact_message(&PersonalKind::ALL, &mut message);
-        assert_eq!(message.content, "mail [redacted email]\n\n[file a.csv, text/csv]\n[redacted ssn]");
-        assert_eq!(message.parts[0], ContentPart::Text { text: "mail [redacted email]".into() });
     }
 }

@@ -13,8 +13,9 @@ pub fn is_any(claimed: &Claimed, past: &TurnHistory) -> bool {
 /// Returns the exposed values as they are now; an expression that fails yields `null`.
 pub fn now(claimed: &Claimed, past: &TurnHistory) -> Map<String, Value> {
     let Some(object) = past.object.as_ref().filter(|_| is_any(claimed, past)) else { return Map::new() };
-    // No guardrail has checked the arguments of calls (OAS-43).
-    let hidden = claimed.agent.guardrails.hold_back().then(|| object.without_inputs());
+    // No guardrail has checked the arguments of calls and the answers of other agents (OAS-43).
+    let is_tool = |name: &str| claimed.is_tool(name);
+    let hidden = claimed.agent.guardrails.hold_back().then(|| object.without_words(is_tool));
     let object = hidden.as_ref().unwrap_or(object).view();
     let value = |source: &str| {
         let expression = claimed.deps.expression(&claimed.agent.capability_names(), source).ok()?;
@@ -24,7 +25,10 @@ pub fn now(claimed: &Claimed, past: &TurnHistory) -> Map<String, Value> {
         }
     };
     let exposed = claimed.agent.exposes.iter();
-    exposed.map(|(key, source)| (key.clone(), value(source).unwrap_or_default())).collect()
+    let mut exposed: Map<String, Value> =
+        exposed.map(|(key, source)| (key.clone(), value(source).unwrap_or_default())).collect();
+    exposed.values_mut().for_each(|value| claimed.agent.safety.redact(value));
+    exposed
 }
 
 /// Returns an answer with the exposed values beside it. An answer in JSON is a text, too; its value is

@@ -9,7 +9,7 @@ use crate::writes::UnderWay;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnstone_domain::agent::FanOut;
-use turnstone_domain::agent::delegation::Delegate;
+use turnstone_domain::agent::delegation::{Delegate, Target};
 use turnstone_domain::budget::AppliedBudget;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::retry::{Decision, RetryPolicy};
@@ -103,6 +103,18 @@ impl Claimed {
     #[must_use]
     pub fn delegate(&self, name: &str) -> Option<&KnownDelegate> {
         self.delegates.as_ref()?.get(name)
+    }
+
+    /// Returns true if the output of a capability is known to come from a tool, not from an agent.
+    #[must_use]
+    pub fn is_tool(&self, name: &str) -> bool {
+        let toolbox = &self.deps.toolbox;
+        self.agent.capability(name).is_some_and(|capability| {
+            capability.target == Target::Named
+                && (capability.origin.is_some()
+                    || toolbox.get(name).is_some()
+                    || toolbox.of_server(name).is_some())
+        })
     }
 
     /// Returns true if the reviewer of this name is an agent; a group of the configuration takes precedence.

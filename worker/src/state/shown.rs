@@ -6,7 +6,6 @@
 use super::claimed::Claimed;
 use serde::Serialize;
 use serde_json::{Value, to_value};
-use turnstone_domain::agent::safety::{FilterAction, PersonalRule};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::screen::personal;
 use turnstone_domain::{JobError, RawJson, Settlement};
@@ -62,16 +61,13 @@ impl Claimed {
         if !self.agent.guardrails.hold_back() || !quotes || is_guardrails {
             return error;
         }
-        let message =
-            "the engagement failed before its answer had passed the output guardrail; the audit says where";
+        let message = "the engagement failed before its answer had passed the checks for what is shown; the audit says where";
         JobError { message: message.to_owned(), cause: None, ..error }
     }
 
     /// Redacts the data of an event, if the agent demands that personal data is redacted or blocked.
     pub fn screen_event(&self, data: &mut Value) {
-        for rule in self.agent.safety.leaving().filter(|rule| changes(rule)) {
-            personal::redact(&rule.kinds, data);
-        }
+        self.agent.safety.redact(data);
     }
 
     /// Returns the part of a text that a span may carry, which is the same as for an event.
@@ -84,7 +80,7 @@ impl Claimed {
     /// Redacts the message and details of an error.
     #[must_use]
     pub fn screen_error(&self, mut error: JobError) -> JobError {
-        for rule in self.agent.safety.leaving().filter(|rule| changes(rule)) {
+        for rule in self.agent.safety.leaving().filter(|rule| rule.changes()) {
             personal::replace(&rule.kinds, &mut error.message);
             error.details.values_mut().for_each(|fact| {
                 personal::redact(&rule.kinds, fact);
@@ -103,9 +99,4 @@ impl Claimed {
         self.hold_back(&mut facts);
         Ok(RawJson::of(&facts))
     }
-}
-
-/// Returns true if a filter changes or blocks what it finds.
-pub fn changes(rule: &PersonalRule) -> bool {
-    matches!(rule.action, FilterAction::Redact | FilterAction::Block)
 }

@@ -40,6 +40,9 @@ pub async fn of(deps: &Deps, side: &EngagementClaim, meta: &RawObject) -> Result
     Ok(found.filter(|agent| agent.guardrails.output.is_none()).map_or(own, |agent| {
         let mut agent = agent.taking_over_from(&side.agent);
         agent.identity.clone_from(&side.agent.identity);
+        // It speaks to the user now, under the filters of both.
+        agent.safety.restrict_by(&side.agent.safety);
+        agent.guardrails.for_restricted = side.agent.guardrails.for_restricted;
         Arc::new(agent)
     }))
 }

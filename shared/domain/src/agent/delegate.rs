@@ -4,15 +4,16 @@ use super::{AgentDefinition, Restriction};
 
 impl AgentDefinition {
     /// Returns this agent under the limits of the agent that calls it: the smaller delegation depth applies.
-    /// A delegate of a guarded agent counts as guarded itself, and the filters of both apply. A supervisor that its document does not name
-    /// is the agent that calls it.
+    /// A delegate of a guarded agent counts as guarded itself, and one whose answer a filter may block is shown by its
+    /// caller alone. What its caller redacts, it redacts. A supervisor that its document does not name is the agent that
+    /// calls it.
     #[must_use]
     pub fn working_for(mut self, other: &Self) -> Self {
         self.limits.max_delegation_depth =
             self.limits.max_delegation_depth.min(other.limits.max_delegation_depth);
         self.guardrails.for_guarded |= other.guardrails.output.is_some() || other.guardrails.for_guarded;
-        self.guardrails.for_restricted |= other.guardrails.for_restricted;
-        self.safety.restrict_by(&other.safety);
+        self.guardrails.for_restricted |= other.guardrails.for_restricted || other.safety.blocks();
+        self.safety.restrict_by(&other.safety.redactions());
         if let Some(contact) =
             self.errors.escalation.as_mut().filter(|one| one.supervisor && one.target.is_empty())
         {
@@ -21,11 +22,10 @@ impl AgentDefinition {
         self
     }
 
-    /// Returns this agent with its words shown by its caller alone, if the caller may refuse them: by a restriction of
-    /// outputs (OAS-35), or by a filter that blocks content (RS-08).
+    /// Returns this agent with its words shown by its caller alone, if a restriction of the caller may refuse them (OAS-35).
     #[must_use]
-    pub fn restricted_by(mut self, other: &Self, output: &Restriction) -> Self {
-        self.guardrails.for_restricted |= output.restricts() || other.safety.blocks_content();
+    pub fn restricted_by(mut self, output: &Restriction) -> Self {
+        self.guardrails.for_restricted |= output.restricts();
         self
     }
 
@@ -52,8 +52,8 @@ mod tests {
         Some(PersonalRule { kinds: kinds.to_vec(), action })
     }
 
-    fn content(category: Category, threshold: Threshold, action: FilterAction) -> Option<ContentRule> {
-        Some(ContentRule { categories: vec![category], threshold, action })
+    fn content(action: FilterAction) -> Option<ContentRule> {
+        Some(ContentRule { categories: vec![Category::Hate], threshold: Threshold::Low, action })
     }
 
     fn with(safety: Safety) -> AgentDefinition {
@@ -61,27 +61,34 @@ mod tests {
     }
 
     #[test]
-    fn the_filters_of_both_apply_to_a_delegate() {
+    fn a_delegate_redacts_what_its_caller_redacts() {
         use PersonalKind::{Email, Phone};
         let caller = with(Safety {
-            content: content(Category::Hate, Threshold::Low, FilterAction::Block),
+            content: content(FilterAction::Block),
             personal: personal(&[Email], FilterAction::Redact),
-            output: None,
-        });
-        let plain = AgentDefinition::default().working_for(&caller);
-        assert_eq!(plain.safety, caller.safety);
-        let own = with(Safety {
-            content: content(Category::Violence, Threshold::High, FilterAction::Warn),
-            personal: personal(&[Phone, Email], FilterAction::Warn),
             output: personal(&[Phone], FilterAction::Block),
         });
-        let both = own.clone().working_for(&caller).safety;
-        let found = both.content.unwrap();
-        assert_eq!(found.categories, [Category::Violence, Category::Hate]);
-        assert_eq!((found.threshold, found.action), (Threshold::Low, FilterAction::Block));
+        let plain = AgentDefinition::default().working_for(&caller).safety;
+        assert_eq!((plain.content, plain.output), (None, None), "the caller itself blocks");
+        assert_eq!(plain.personal, personal(&[Email], FilterAction::Redact));
+        let own =
+            with(Safety { personal: personal(&[Phone, Email], FilterAction::Warn), ..Safety::default() });
+        let both = own.working_for(&caller).safety;
         assert_eq!(both.personal, personal(&[Phone, Email], FilterAction::Redact));
-        assert_eq!(both.output, own.safety.output, "the caller has none");
-        assert_eq!(caller.working_for(&AgentDefinition::default()).safety.output, None);
+    }
+
+    #[test]
+    fn the_rules_of_two_agents_are_joined() {
+        let mut own = Safety { content: content(FilterAction::Warn), ..Safety::default() };
+        let block = ContentRule {
+            categories: vec![Category::Violence],
+            threshold: Threshold::High,
+            action: FilterAction::Block,
+        };
+        own.restrict_by(&Safety { content: Some(block), ..Safety::default() });
+        let found = own.content.unwrap();
+        assert_eq!(found.categories, [Category::Hate, Category::Violence]);
+        assert_eq!((found.threshold, found.action), (Threshold::Low, FilterAction::Block));
     }
 
     #[test]
@@ -90,7 +97,7 @@ mod tests {
         let checked = Restriction { assertion: Some("true".to_owned()), ..Restriction::default() };
         let shown = |agent: &AgentDefinition| !agent.guardrails.is_shown_by_its_caller();
         let below = |caller: &AgentDefinition, output: &Restriction| {
-            AgentDefinition::default().working_for(caller).restricted_by(caller, output)
+            AgentDefinition::default().working_for(caller).restricted_by(output)
         };
         assert!(shown(&below(&free, &nothing)));
         let restricted = below(&free, &checked);
@@ -98,10 +105,14 @@ mod tests {
             !shown(&restricted) && restricted.guardrails.hold_back() && !restricted.guardrails.for_guarded
         );
         assert!(!shown(&below(&restricted, &nothing)), "nor is a delegate of it");
-        let blocking = content(Category::Hate, Threshold::Low, FilterAction::Block);
-        let blocks = with(Safety { content: blocking, ..Safety::default() });
-        assert!(!shown(&below(&blocks, &nothing)));
-        let warning = content(Category::Hate, Threshold::Low, FilterAction::Warn);
-        assert!(shown(&below(&with(Safety { content: warning, ..Safety::default() }), &nothing)));
+        let blocks = |action| {
+            [
+                Safety { content: content(action), ..Safety::default() },
+                Safety { personal: personal(&[PersonalKind::Email], action), ..Safety::default() },
+                Safety { output: personal(&[PersonalKind::Email], action), ..Safety::default() },
+            ]
+        };
+        assert!(blocks(FilterAction::Block).map(with).iter().all(|caller| !shown(&below(caller, &nothing))));
+        assert!(blocks(FilterAction::Warn).map(with).iter().all(|caller| shown(&below(caller, &nothing))));
     }
 }

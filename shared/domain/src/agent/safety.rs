@@ -1,7 +1,10 @@
 //! The filters of an agent: content on its way in, personal data on its way in and out (OSSA `spec.safety`,
 //! `spec.security.output_filtering`; RS-08, RS-23).
 
+use crate::message::Message;
+use crate::screen::personal;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 /// The filters of an agent. The default filters nothing (RS-A12).
@@ -34,6 +37,14 @@ pub struct PersonalRule {
     pub kinds: Vec<PersonalKind>,
     /// The action on a finding.
     pub action: FilterAction,
+}
+
+impl PersonalRule {
+    /// Returns true if it changes or blocks what it finds.
+    #[must_use]
+    pub fn changes(&self) -> bool {
+        matches!(self.action, FilterAction::Redact | FilterAction::Block)
+    }
 }
 
 /// The action on a finding of a filter.
@@ -153,7 +164,33 @@ impl Safety {
         self.personal.iter().chain(&self.output)
     }
 
-    /// Adds the rules of an agent for which this one works. Where both have a rule, the kinds of both are found, and the
+    /// Redacts the personal data in a value that may not leave.
+    pub fn redact(&self, value: &mut Value) {
+        for rule in self.leaving().filter(|rule| rule.changes()) {
+            personal::redact(&rule.kinds, value);
+        }
+    }
+
+    /// Redacts the personal data in a message that may not leave; in the arguments of its calls, too.
+    pub fn redact_message(&self, message: &mut Message) {
+        for rule in self.leaving().filter(|rule| rule.changes()) {
+            personal::redact_message(&rule.kinds, message);
+            for call in &mut message.tool_calls {
+                personal::redact(&rule.kinds, &mut call.arguments);
+            }
+        }
+    }
+
+    /// Returns the rules that redact, which an agent's delegates keep as well. What blocks is decided by the agent itself: a
+    /// delegate that failed would be tried again.
+    #[must_use]
+    pub fn redactions(&self) -> Self {
+        let only =
+            |rule: &Option<PersonalRule>| rule.clone().filter(|rule| rule.action == FilterAction::Redact);
+        Self { content: None, personal: only(&self.personal), output: only(&self.output) }
+    }
+
+    /// Adds the rules of another agent. Where both have a rule, the kinds of both are found, and the
     /// stricter action applies.
     pub fn restrict_by(&mut self, other: &Self) {
         both(&mut self.content, other.content.as_ref(), |own, other| {
@@ -169,17 +206,18 @@ impl Safety {
         both(&mut self.output, other.output.as_ref(), personal);
     }
 
-    /// Returns true if content of some kinds is blocked, wherever it comes from.
+    /// Returns true if a text that a model may not see or say is blocked, wherever it comes from.
     #[must_use]
-    pub fn blocks_content(&self) -> bool {
-        self.content.as_ref().is_some_and(|rule| rule.action == FilterAction::Block)
+    pub fn blocks(&self) -> bool {
+        let content = self.content.iter().map(|rule| rule.action);
+        content.chain(self.leaving().map(|rule| rule.action)).any(|action| action == FilterAction::Block)
     }
 
     /// Returns true if an answer must be complete before any of it may leave, because a filter may change or withhold
     /// it.
     #[must_use]
     pub fn holds_back(&self) -> bool {
-        self.leaving().any(|rule| matches!(rule.action, FilterAction::Redact | FilterAction::Block))
+        self.leaving().any(PersonalRule::changes)
     }
 }
 

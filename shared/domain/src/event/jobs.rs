@@ -73,7 +73,7 @@ bodies! {
         attempt: i64,
         /// The duration of the attempt in milliseconds.
         duration_ms: i64,
-        /// The result; absent when it is longer than 8 KiB, or of a delegate of a guarded agent.
+        /// The result; absent when it is longer than 8 KiB, or of a delegate whose words only its caller shows.
         #[schema(value_type = Option<Value>)]
         result?: RawJson,
         /// The size of a longer result.

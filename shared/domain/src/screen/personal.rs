@@ -7,6 +7,7 @@
 //! for.
 
 use crate::agent::safety::PersonalKind;
+use crate::message::{ContentPart, Message, part};
 use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -127,6 +128,39 @@ pub fn replace(kinds: &[PersonalKind], text: &mut String) -> bool {
     }
 }
 
+/// Redacts a message in its place.
+pub fn redact_message(kinds: &[PersonalKind], message: &mut Message) {
+    if message.parts.is_empty() {
+        // JSON input stays JSON.
+        redact_text(kinds, &mut message.content);
+        return;
+    }
+    for part in &mut message.parts {
+        match part {
+            ContentPart::Text { text } => drop(replace(kinds, text)),
+            ContentPart::File { name, content, .. } => {
+                replace(kinds, name);
+                replace(kinds, content);
+            }
+            ContentPart::Image { .. } => {}
+        }
+    }
+    message.content = part::as_text(&message.parts);
+}
+
+/// Redacts a text; one that is JSON stays JSON.
+pub fn redact_text(kinds: &[PersonalKind], text: &mut String) {
+    let json = text.trim_start().starts_with(['{', '[']).then(|| serde_json::from_str::<Value>(text).ok());
+    match json.flatten() {
+        Some(mut value) => {
+            if redact(kinds, &mut value) {
+                *text = value.to_string();
+            }
+        }
+        None => drop(replace(kinds, text)),
+    }
+}
+
 fn each_text(value: &Value, look: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) => look(text),
@@ -203,6 +237,7 @@ fn luhn(digits: &[u32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Role;
     use serde_json::json;
 
     fn clean(text: &str) -> String {
@@ -269,5 +304,35 @@ mod tests {
         let text = "1.2.3.4.5.6.7.8.9 +1 (1) ".repeat(20_000);
         let _ = clean(&text);
         assert!(clean(&"1 ".repeat(200_000)).len() >= 100_000);
+    }
+
+    /// RS-23: JSON stays JSON, and so do its numbers.
+    #[test]
+    fn json_stays_json() {
+        let mut text = "{\"card\": 4111111111111111, \"mail\": \"a@b.io\"}".to_owned();
+        redact_text(&PersonalKind::ALL, &mut text);
+        assert_eq!(text, "{\"card\":\"[redacted credit_card]\",\"mail\":\"[redacted email]\"}");
+        let mut untouched = "{ \"n\": 1 }".to_owned();
+        redact_text(&PersonalKind::ALL, &mut untouched);
+        assert_eq!(untouched, "{ \"n\": 1 }", "what has nothing to redact is not written anew");
+        let mut text = "[see a@b.io".to_owned();
+        redact_text(&PersonalKind::ALL, &mut text);
+        assert_eq!(text, "[see [redacted email]");
+    }
+
+    #[test]
+    fn parts_are_redacted_in_their_order() {
+        let parts = vec![
+            ContentPart::Text { text: "mail a@b.io".into() },
+            ContentPart::File {
+                name: "a.csv".into(),
+                content: "123-45-6789".into(),
+                media_type: "text/csv".into(),
+            },
+        ];
+        let mut message = Message::of_parts(Role::User, parts);
+        redact_message(&PersonalKind::ALL, &mut message);
+        assert_eq!(message.content, "mail [redacted email]\n\n[file a.csv, text/csv]\n[redacted ssn]");
+        assert_eq!(message.parts[0], ContentPart::Text { text: "mail [redacted email]".into() });
     }
 }

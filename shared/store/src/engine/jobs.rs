@@ -12,7 +12,7 @@ use crate::{StoreError, damage, sql};
 use serde_json::{Value, json};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
-use turnstone_domain::agent::guardrails::Guardrails;
+use turnstone_domain::agent::Safety;
 use turnstone_domain::job::{AgentJob, Envelope, FailedAttempt, SavedState, ToolResults};
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
@@ -91,8 +91,17 @@ struct Side {
     agent: AgentJob,
     /// Of its definition.
     digest: String,
-    /// True when the job works for an agent with an output guardrail.
-    for_guarded: bool,
+    /// The words that only its caller shows, if it is a delegate.
+    hidden: Hidden,
+}
+
+/// The words of a delegate that its job does not show.
+#[derive(Clone, Default)]
+struct Hidden {
+    /// All of them: only its caller decides which ones are shown.
+    all: bool,
+    /// Personal data in its arguments, which its caller's model wrote (RS-23).
+    personal: Safety,
 }
 
 /// The message about a job whose envelope is missing.
@@ -237,16 +246,19 @@ impl Engine {
         let digest_of = |row: &JobRow, engagement: &EngagementRow| {
             own.get(&row.seq).unwrap_or(&engagement.digest).clone()
         };
-        let mut for_guarded = HashMap::new();
+        let mut hidden = HashMap::new();
         for row in jobs {
             let Some(engagement) = engagement_of(row).filter(|found| found.depth > 0) else { continue };
-            if let Entry::Vacant(unread) = for_guarded.entry(digest_of(row, engagement)) {
-                match self.guardrails(unread.key()).await {
-                    Ok(guards) => drop(unread.insert(guards.is_shown_by_its_caller())),
+            if let Entry::Vacant(unread) = hidden.entry(digest_of(row, engagement)) {
+                match self.definition(unread.key()).await {
+                    Ok(agent) => {
+                        let all = agent.guardrails.is_shown_by_its_caller();
+                        unread.insert(Hidden { all, personal: agent.safety });
+                    }
                     Err(error) if error.is_damage() => {
                         damaged.entry(row.seq).or_insert_with(|| error.to_string());
                         // A guardrail that cannot be read may apply, so the outputs are held back.
-                        unread.insert(true);
+                        unread.insert(Hidden { all: true, ..Hidden::default() });
                     }
                     Err(error) => return Err(error),
                 }
@@ -262,15 +274,15 @@ impl Engine {
                 cost: costs.get(&row.seq).copied().unwrap_or_default(),
                 tool_results: None,
             };
-            let for_guarded = for_guarded.get(&digest).copied().unwrap_or_default();
-            Some((row.seq, Side { agent, digest, for_guarded }))
+            let hidden = hidden.get(&digest).filter(|_| engagement.depth > 0).cloned().unwrap_or_default();
+            Some((row.seq, Side { agent, digest, hidden }))
         };
         Ok(jobs.iter().filter_map(side).collect())
     }
 
     /// The newest settled calls of a job, oldest first, as many as may be held in memory at once.
     async fn tool_results(&self, row: &JobRow, side: &Side) -> Result<ToolResults, StoreError> {
-        if side.for_guarded {
+        if side.hidden.all {
             return Ok(ToolResults { newest: Vec::new(), whole: true });
         }
         let (mut calls, mut before, mut bytes) = (Vec::new(), i64::MAX, 0_usize);
@@ -295,24 +307,20 @@ impl Engine {
                 break false;
             }
         };
-        if row.state != JobState::Completed
-            && !calls.is_empty()
-            && self.guardrails(&side.digest).await?.hold_back()
-        {
+        if !calls.is_empty() && self.definition(&side.digest).await?.guardrails.hold_back() {
+            // Outcomes may quote a model or be an agent's answer, which no guardrail checked (OAS-43).
             calls.clear();
         }
         Ok(ToolResults { newest: calls.iter().rev().filter_map(tool_result).collect(), whole })
     }
 
-    /// Returns the guardrails that a model's output has to pass before it is shown (OAS-43).
-    async fn guardrails(&self, digest: &str) -> Result<Guardrails, StoreError> {
+    /// Returns a definition; the default when it is gone.
+    async fn definition(&self, digest: &str) -> Result<AgentDefinition, StoreError> {
         let (action, values) = ("read a definition", [digest.into()]);
-        let found: Option<AgentDefinition> =
-            one(&self.readers, action, &sql::SELECT_DEFINITION_BY_DIGEST, &values, |row| {
-                json(row, "definition")
-            })
-            .await?;
-        Ok(found.map(|agent| agent.guardrails).unwrap_or_default())
+        let found = one(&self.readers, action, &sql::SELECT_DEFINITION_BY_DIGEST, &values, |row| {
+            json(row, "definition")
+        });
+        Ok(found.await?.unwrap_or_default())
     }
 }
 
@@ -335,10 +343,15 @@ impl Belongings {
         step: StepInput,
         side: Option<Side>,
     ) -> Job {
-        if side.as_ref().is_some_and(|side| side.for_guarded) {
-            // What it was asked and what it says were said by models, and have passed no guardrail (OAS-43).
+        let hidden = side.as_ref().map(|side| side.hidden.clone()).unwrap_or_default();
+        if hidden.all {
+            // What it was asked and what it says were said by models, and have passed no check (OAS-35, OAS-43).
             envelope.args = RawJson::empty_array();
             self.results.remove(&row.seq);
+        } else if hidden.personal.holds_back() {
+            let mut args = envelope.args.parse().unwrap_or_default();
+            hidden.personal.redact(&mut args);
+            envelope.args = RawJson::of(&args);
         }
         Job {
             workflow_id: step.workflow_id,

@@ -360,12 +360,9 @@ fn begin(past: &TurnHistory, outbox: &mut Outbox, call: &mut Call, agent: &Agent
     let meta = trace::child_meta(outbox, terms, &agent.name, &span);
     let agent = match mode {
         DelegationMode::Handoff => agent.clone().taking_over_from(&outbox.claimed.agent),
-        _ => {
-            let checks = capability(&outbox.claimed, call).output_restriction;
-            let caller = &outbox.claimed.agent;
-            agent.clone().working_for(caller).restricted_by(caller, &checks)
-        }
+        _ => agent.clone().working_for(&outbox.claimed.agent),
     };
+    let agent = agent.restricted_by(&capability(&outbox.claimed, call).output_restriction);
     let (job, engagement) = past.child_of(outbox, (&call.asked.call_id, call.position), outbox.position.turn);
     NewChild {
         job,
