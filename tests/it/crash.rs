@@ -4,6 +4,7 @@
 mod budgets;
 mod every_write;
 mod guardrails;
+mod kept_answers;
 mod lost_commits;
 mod lost_power;
 mod repeated_calls;

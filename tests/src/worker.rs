@@ -55,22 +55,32 @@ struct Settings {
     models: BTreeMap<String, PriceConfig>,
     tools: BTreeMap<String, Amount>,
     mcp: BTreeMap<String, McpConfig>,
+    /// The only provider, if it is another one than the test's.
+    provider: Option<ProviderConfig>,
 }
 
-/// Gives a worker prices and MCP servers:
-/// `{"models": {"PROVIDER/MODEL": PRICE}, "tools": {"NAME": AMOUNT}, "mcp": {"NAME": SERVER}}`.
+/// Gives a worker prices, MCP servers and a provider:
+/// `{"models": {"PROVIDER/MODEL": PRICE}, "tools": {"NAME": AMOUNT}, "mcp": {"NAME": SERVER}, "provider": PROVIDER}`.
 pub fn with_settings(mut deps: Deps, settings: &str) -> Deps {
-    let Settings { models, tools, mcp } = serde_json::from_str(settings).expect("settings");
+    let Settings { models, tools, mcp, provider } = serde_json::from_str(settings).expect("settings");
+    if let Some(provider) = provider {
+        deps.providers = serving(provider);
+    }
     let clock = Arc::clone(&deps.clock);
     deps.toolbox = deps.toolbox.with_mcp(&mcp, &clock).expect("MCP servers");
     deps.with_prices(Prices::from_config(&models, tools).expect("prices of one currency"))
 }
 
-/// Returns one provider, `test`, which also serves every other name.
+/// Returns the test's provider.
 fn providers(model_url: &str) -> Providers {
     let config: ProviderConfig =
         serde_json::from_value(serde_json::json!({"kind": "openai", "base_url": model_url}))
             .expect("a provider");
+    serving(config)
+}
+
+/// Returns this provider as `test`, which also serves every other name.
+fn serving(config: ProviderConfig) -> Providers {
     let configs = BTreeMap::from([("test".to_owned(), config)]);
     let defaults = ModelDefaults { provider: Some("test".to_owned()), model: Some("test-model".to_owned()) };
     let mut providers =

@@ -128,6 +128,20 @@ pub struct Position {
     /// The model that answered last, if any did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_used: Option<String>,
+    /// The answer that a provider keeps and that is not recorded yet, so that it is fetched and not bought again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_answer: Option<Box<KeptAnswer>>,
+}
+
+/// An answer that a provider keeps under an id.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct KeptAnswer {
+    /// The provider.
+    pub provider: String,
+    /// The provider's id of the answer.
+    pub id: String,
+    /// The digest of the request that it answers.
+    pub request_sha256: String,
 }
 
 impl Position {
@@ -140,6 +154,15 @@ impl Position {
     /// Returns the position of the next turn of the job.
     #[must_use]
     pub fn following(&self) -> Self {
-        Self { turn: self.turn + 1, tool_turns: 0, reasks: 0, asks: None, raise_until: None, ..self.clone() }
+        let turn = self.turn + 1;
+        Self {
+            turn,
+            tool_turns: 0,
+            reasks: 0,
+            asks: None,
+            raise_until: None,
+            kept_answer: None,
+            ..self.clone()
+        }
     }
 }

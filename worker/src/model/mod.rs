@@ -158,6 +158,24 @@ pub trait Model: Send + Sync + 'static {
     /// [`ModelError`]; its sentences are free of secrets.
     async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError>;
 
+    /// Returns true if its provider keeps answers, under the ids that a request's listener receives.
+    fn keeps_answers(&self) -> bool {
+        false
+    }
+
+    /// Returns the answer to this request that the provider keeps under an id, and waits while the provider still writes it.
+    /// `None` when it has none, or none that is complete. Dropping the future leaves it at the provider.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    async fn kept_answer(
+        &self,
+        _id: &str,
+        _request: &ModelRequest,
+    ) -> Result<Option<ModelAnswer>, ModelError> {
+        Ok(None)
+    }
+
     /// Returns true if its models take the pictures of tools.
     fn takes_pictures(&self) -> bool {
         false

@@ -65,7 +65,7 @@ where
     config.base_url.get_or_insert_with(|| ChatCompletions::default().base_url().to_owned());
     config.response_format.get_or_insert_default();
     config.max_tokens_field.get_or_insert_default();
-    Ok(config)
+    only_kept::<ChatCompletions, D>(config)
 }
 
 /// Reads the section of a provider of another API, with its defaults.
@@ -79,10 +79,23 @@ where
     let key = match &config {
         HttpProviderConfig { response_format: Some(_), .. } => "response_format",
         HttpProviderConfig { max_tokens_field: Some(_), .. } => "max_tokens_field",
-        _ => return Ok(config),
+        _ => return only_kept::<A, D>(config),
     };
     let problem = format!("`{key}` applies only to providers with kind = \"openai\"; remove it");
     Err(D::Error::custom(problem))
+}
+
+/// Refuses `store` for an API that keeps no answers.
+fn only_kept<'de, A, D>(config: HttpProviderConfig) -> Result<HttpProviderConfig, D::Error>
+where
+    A: Api + Default,
+    D: Deserializer<'de>,
+{
+    if config.store && !A::default().can_keep() {
+        let problem = "`store` applies only to providers with kind = \"openai-responses\"; remove it";
+        return Err(D::Error::custom(problem));
+    }
+    Ok(config)
 }
 
 impl ProviderConfig {
@@ -376,6 +389,11 @@ mod tests {
                 r#"{"p": {"kind": "openai-responses", "api_key": "env:TURNSTONE_SURELY_UNSET"}}"#,
                 ["[providers.p]", "api_key"],
             ),
+            (
+                r#"{"p": {"kind": "openai", "store": true}}"#,
+                ["`store`", r#"only to providers with kind = "openai-responses""#],
+            ),
+            (r#"{"p": {"kind": "anthropic", "store": true}}"#, ["`store`", "remove it"]),
             (r#"{"p": {"kind": "oracle"}}"#, ["oracle", "openai"]),
         ] {
             let problem = from_json(json, None, dir.path()).unwrap_err();

@@ -45,6 +45,16 @@ pub trait Api: Debug + Send + Sync + 'static {
         self.absorb(answer, document, &Listener::default())
     }
 
+    /// Returns true if a provider with this API can keep answers, each below the path of a call under its id.
+    fn can_keep(&self) -> bool {
+        false
+    }
+
+    /// Returns true if a kept answer is not complete yet, and still being written.
+    fn is_in_progress(&self, _document: &Value) -> bool {
+        false
+    }
+
     /// Returns the failure that an event reports.
     fn failure<'a>(&self, event: &'a Value) -> Option<&'a Value> {
         (!event["error"].is_null()).then(|| &event["error"])

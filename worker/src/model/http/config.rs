@@ -24,6 +24,9 @@ pub struct HttpProviderConfig {
     /// `openai` only: the provider's name for the bound on the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens_field: Option<MaxTokensField>,
+    /// `openai-responses` only: true if the provider keeps answers, so that a paid one is fetched after a crash.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub store: bool,
     /// Headers of every call.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,

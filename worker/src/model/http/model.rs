@@ -7,8 +7,8 @@ use crate::oci::OciSigner;
 use crate::tool::header::{check_headers, resolve_headers};
 use crate::tool::{address_guard, outbound};
 use async_trait::async_trait;
-use reqwest::Client;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, StatusCode};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,6 +17,9 @@ use turnstone_domain::agent::OutputContract;
 use turnstone_specs::agent_spec::model::RetryPolicy;
 use turnstone_telemetry::Secret;
 use url::Url;
+
+/// The time between two looks at an answer that is still being written.
+const POLL: Duration = Duration::from_millis(500);
 
 /// The models of a provider over HTTP, with a pool of connections.
 #[derive(Debug)]
@@ -130,6 +133,48 @@ impl HttpModel {
         stream::read_whole(response, &*self.api, &describe_problem).await
     }
 
+    /// Runs a part of a call within the smaller of the request's time and the provider's own.
+    async fn in_time<T>(
+        &self,
+        request: &ModelRequest,
+        part: impl Future<Output = Result<T, ModelError>>,
+    ) -> Result<T, ModelError> {
+        let own = self.config.timeout_ms.map(Duration::from_millis);
+        let timeout = own.map_or(request.timeout, |own| own.min(request.timeout));
+        tokio::time::timeout(timeout, part).await.unwrap_or_else(|_| {
+            let problem = format!("{} did not answer within {} ms", request.model, timeout.as_millis());
+            Err(ModelError::Timeout(self.sentence(&problem)))
+        })
+    }
+
+    /// Returns the document that the provider keeps under an id, once it is no longer being written; `None` when there is
+    /// none.
+    async fn fetch(&self, id: &str) -> Result<Option<Value>, ModelError> {
+        let mut url = self.url.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.push(id);
+        }
+        let describe_problem = |problem: &str| self.sentence(problem);
+        loop {
+            let headers = self.headers().map_err(|problem| ModelError::Refused(self.sentence(&problem)))?;
+            let request = self.client.get(url.clone()).headers(outbound::trace_headers()).headers(headers);
+            let sent = request.send().await;
+            let response =
+                sent.map_err(|error| ModelError::Unavailable(self.sentence(&outbound::describe(&error))))?;
+            if response.status() == StatusCode::NOT_FOUND {
+                return Ok(None);
+            }
+            if !response.status().is_success() {
+                return Err(failure::of_response(response, self.retries.as_ref(), &describe_problem).await);
+            }
+            let document = stream::document(response, &describe_problem).await?;
+            if !self.api.is_in_progress(&document) {
+                return Ok(Some(document));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
     /// Returns a sentence about this provider.
     fn sentence(&self, problem: &str) -> String {
         format!("provider {}: {problem}", self.name)
@@ -147,17 +192,28 @@ impl Model for HttpModel {
             }
         };
         let names = self.api.names(&request);
-        let body = self.api.body(&request, &names, &self.more);
-        let own = self.config.timeout_ms.map(Duration::from_millis);
-        let timeout = own.map_or(request.timeout, |own| own.min(request.timeout));
-        let exchange = tokio::time::timeout(timeout, self.exchange(&body, &request.listener)).await;
-        let answer = exchange.unwrap_or_else(|_| {
-            let model = body["model"].as_str().unwrap_or("the model");
-            let problem = format!("{model} did not answer within {} ms", timeout.as_millis());
-            Err(ModelError::Timeout(self.sentence(&problem)))
-        })?;
+        let mut body = self.api.body(&request, &names, &self.more);
+        if self.config.store {
+            // The provider finishes the answer even when the connection is lost.
+            (body["store"], body["background"]) = (true.into(), true.into());
+        }
+        let answer = self.in_time(&request, self.exchange(&body, &request.listener)).await?;
         let answer = self.api.finish(answer, &request, &names);
         answer.map_err(|problem| ModelError::Malformed(self.sentence(&problem)))
+    }
+
+    fn keeps_answers(&self) -> bool {
+        self.config.store
+    }
+
+    async fn kept_answer(&self, id: &str, request: &ModelRequest) -> Result<Option<ModelAnswer>, ModelError> {
+        let Some(kept) = self.in_time(request, self.fetch(id)).await? else { return Ok(None) };
+        let mut answer = PartialAnswer::default();
+        let names = self.api.names(request);
+        // One that failed, or that was cancelled, is no answer.
+        let is_answer =
+            self.api.failure(&kept).is_none() && self.api.absorb_whole(&mut answer, &kept).is_ok();
+        Ok(is_answer.then(|| self.api.finish(answer, request, &names).ok()).flatten())
     }
 
     fn takes_pictures(&self) -> bool {

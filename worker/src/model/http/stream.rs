@@ -78,20 +78,28 @@ pub(super) async fn read_whole(
     api: &dyn Api,
     describe: &(impl Fn(&str) -> String + Sync),
 ) -> Result<PartialAnswer, ModelError> {
-    let body = outbound::read_body(response, HELD).await.map_err(|error| match error {
-        BodyError::Lost(_) => ModelError::Unavailable(describe(&error.to_string())),
-        BodyError::TooLarge(_) => ModelError::Malformed(describe(&error.to_string())),
-    })?;
-    let document: Value = serde_json::from_slice(&body).map_err(|error| {
-        let begins = excerpt(&String::from_utf8_lossy(&body[..body.len().min(400)]), 100);
-        ModelError::Malformed(describe(&format!(
-            "the answer is neither a stream nor JSON ({error}); it begins: {begins}"
-        )))
-    })?;
+    let document = document(response, describe).await?;
     if let Some(error) = api.failure(&document) {
         return Err(failure::in_document(error, describe));
     }
     let mut answer = PartialAnswer::default();
     api.absorb_whole(&mut answer, &document).map_err(|problem| ModelError::Malformed(describe(&problem)))?;
     Ok(answer)
+}
+
+/// Reads a response that is one JSON document.
+pub(super) async fn document(
+    response: Response,
+    describe: &(impl Fn(&str) -> String + Sync),
+) -> Result<Value, ModelError> {
+    let body = outbound::read_body(response, HELD).await.map_err(|error| match error {
+        BodyError::Lost(_) => ModelError::Unavailable(describe(&error.to_string())),
+        BodyError::TooLarge(_) => ModelError::Malformed(describe(&error.to_string())),
+    })?;
+    serde_json::from_slice(&body).map_err(|error| {
+        let begins = excerpt(&String::from_utf8_lossy(&body[..body.len().min(400)]), 100);
+        ModelError::Malformed(describe(&format!(
+            "the answer is neither a stream nor JSON ({error}); it begins: {begins}"
+        )))
+    })
 }

@@ -1,7 +1,8 @@
 //! The `openai-responses` provider: OpenAI's responses API over HTTP.
 //!
-//! The provider stores nothing (`store: false`): every request holds the whole conversation. The provider
-//! retries nothing: the turn decides how to treat a failure.
+//! Every request holds the whole conversation. The provider stores nothing (`store: false`), unless the configuration
+//! demands that it keeps answers: then it finishes an answer in the background, which can be fetched by its id. The
+//! provider retries nothing: the turn decides how to treat a failure.
 
 mod request;
 #[cfg(test)]
@@ -46,7 +47,10 @@ impl Api for Responses {
             }
             "response.refusal.delta" => answer.item(place)?.refusal.push_str(delta),
             "response.function_call_arguments.delta" => answer.item(place)?.arguments.push_str(delta),
-            "response.created" | "response.in_progress" => answer.take_origin(&event["response"]),
+            "response.created" | "response.in_progress" => {
+                answer.take_origin(&event["response"]);
+                listener.note_id(event["response"]["id"].as_str().unwrap_or_default());
+            }
             "response.completed" | "response.incomplete" => self.absorb_whole(answer, &event["response"])?,
             // Events that are not shown, or that this version does not know.
             _ => {}
@@ -71,6 +75,14 @@ impl Api for Responses {
         });
         (answer.has_begun, answer.is_over) = (true, true);
         Ok(())
+    }
+
+    fn can_keep(&self) -> bool {
+        true
+    }
+
+    fn is_in_progress(&self, response: &Value) -> bool {
+        matches!(response["status"].as_str(), Some("queued" | "in_progress"))
     }
 
     fn failure<'a>(&self, event: &'a Value) -> Option<&'a Value> {

@@ -9,8 +9,8 @@
 //!
 //! When one of them is refused, the earlier ones are given back and the next model of the list is tried.
 
+use super::call;
 use super::circuit::Admission;
-use super::pictures;
 use super::request::bound;
 use super::reservation::{self, Afforded};
 use super::retries::LONGEST_HOLD;
@@ -18,13 +18,12 @@ use crate::breakers::Success;
 use crate::flow;
 use crate::flow::run::FlowRun;
 use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
-use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
+use crate::model::{Listener, ModelAnswer, ModelError, ModelRequest, NamedModel};
 use crate::phases::circuit::report;
-use crate::state::{Claimed, Outbox, Secured, Stop, trace};
+use crate::state::{Outbox, Stop};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
-use tracing::Instrument;
 use turnstone_domain::JobError;
 use turnstone_domain::agent::ModelRef;
 use turnstone_domain::budget;
@@ -157,7 +156,7 @@ pub async fn ask(
         request.max_tokens = afforded.max_tokens;
         request.listener = if prepared.live { listener(outbox) } else { Listener::default() };
         let began = tokio::time::Instant::now();
-        let answered = call_model(&outbox.claimed, outbox.secured()?, (&provider, &*model), request).await;
+        let answered = Box::pin(call::make(outbox, (&provider, &*model), request)).await?;
         // From here until `Outbox::book` the answer exists only in memory, so `Outbox::secured` refuses every wait.
         outbox.unrecorded = answered.is_ok();
         request.max_tokens = wanted_tokens;
@@ -296,25 +295,6 @@ fn find_model(
             Ok(known.map(|(name, model)| (name.to_owned(), model)))
         }
     }
-}
-
-/// Calls one model, with its span and its metrics.
-async fn call_model(
-    claimed: &Claimed,
-    _: Secured<'_>,
-    (provider, model): (&str, &dyn Model),
-    request: &ModelRequest,
-) -> Result<ModelAnswer, ModelError> {
-    let (span, began) = (trace::chat(claimed, provider, request), Instant::now());
-    let counted = &claimed.trace.counted;
-    let request = pictures::for_model(request, model);
-    let answered = model.answer(&request).instrument(span.clone()).await;
-    counted.asked(provider, began.elapsed(), answered.as_ref().err().map(ModelError::kind));
-    match &answered {
-        Ok(answer) => trace::answered(claimed, &span, answer),
-        Err(error) => turnstone_telemetry::span::fail(&span, error.kind(), &error.to_string()),
-    }
-    answered
 }
 
 /// Returns the tokens of a failed call to the rate limit, and applies the delay that the provider demanded to all workers.

@@ -9,12 +9,13 @@
 //! |---|---|
 //! | `summary` | a call before, which shortens a conversation that outgrew the agent's memory |
 //! | `request`, `prompt`, `pictures` | the request |
-//! | `retries`, `ask` | calls models until one answers |
+//! | `retries`, `ask`, `call` | calls models until one answers |
 //! | `circuit`, `reservation`, `turn_limit` | may a call be made, and how much may it use |
 //! | `booking` | what is booked for its answer |
 
 mod ask;
 mod booking;
+mod call;
 mod circuit;
 mod pictures;
 mod prompt;
@@ -214,7 +215,7 @@ fn record(
         tool_calls_cut: (!cut.is_empty()).then_some(cut),
     };
     outbox.position.model_used = Some(body.model.clone());
-    outbox.position.raise_until = None;
+    (outbox.position.raise_until, outbox.position.kept_answer) = (None, None);
     outbox.pending.position = Some(outbox.position.clone());
     outbox.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
     if let Some(content) = content {
