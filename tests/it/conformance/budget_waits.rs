@@ -52,12 +52,13 @@ fn step() -> impl Strategy<Value = Step> {
 
 const JOBS: usize = 12;
 
-/// Reserves, and parks for the budget that refuses. Returns true if the job called.
-async fn call(store: &Store, claim: &Claim, charged: &[&str]) -> bool {
+/// Reserves, and parks for the budget that refuses. Returns true if the job called. One that was cancelled does neither.
+pub(super) async fn call(store: &Store, claim: &Claim, charged: &[&str]) -> bool {
     let refused = store.ledger.checkpoint(&claim.lease, reserve(NEEDED, None, charged), NOW, 60_000).await;
     let of = match refused {
         Ok(_) => return true,
         Err(LedgerError::BudgetExceeded { of, .. }) => of,
+        Err(LedgerError::LeaseLost(_)) => return false,
         Err(error) => panic!("{error}"),
     };
     let wait = BudgetWait {
@@ -69,7 +70,8 @@ async fn call(store: &Store, claim: &Claim, charged: &[&str]) -> bool {
         until: None,
     };
     let end = Settlement::Park { wait: Wait::Raise(wait) };
-    store.ledger.settle(&claim.lease, nothing(), end, NOW).await.unwrap();
+    let settled = store.ledger.settle(&claim.lease, nothing(), end, NOW).await;
+    assert!(matches!(settled, Ok(_) | Err(LedgerError::LeaseLost(_))), "{settled:?}");
     false
 }
 

@@ -43,6 +43,7 @@ mod tenants;
 mod time;
 mod transitions;
 mod unique;
+mod waits;
 pub(crate) mod workflows;
 
 /// Makes a test of each case per database. Those with encryption at rest and through a pooler are in the long suite.
