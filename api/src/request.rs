@@ -8,6 +8,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Uri};
 use futures::StreamExt;
+use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::str::FromStr;
@@ -405,6 +406,25 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
         check_media_type(request.headers())?;
         read_up_to(request, BodyLimit::from_ref(state).0).await.map(Self)
+    }
+}
+
+impl JsonBytes {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// 400, which names the member that is wrong.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let mut json = serde_json::Deserializer::from_slice(&self.0);
+        let wrong = |field: &str, error: &serde_json::Error| {
+            OjsError::invalid_request(field, format!("cannot be used: {error}"))
+        };
+        let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let path = error.path().to_string();
+            wrong(if path == "." { "the body" } else { &path }, error.inner())
+        })?;
+        json.end().map_err(|error| wrong("the body", &error))?;
+        Ok(read)
     }
 }
 

@@ -216,9 +216,13 @@ async fn an_engagements_own_budget_is_raised_by_a_patch() {
     assert!(status.is_success(), "{changed}");
     assert_eq!(changed["cost"]["limit"], "6.00");
     assert_eq!(fleet.settled(&id).await["state"], "completed");
-    for (body, words) in
-        [(r#"{"tokens": -1}"#, "negative"), (r#"{"toknes": 1}"#, "toknes"), (r#"{"raise": {}}"#, "raise")]
-    {
+    for (body, words) in [
+        (r#"{"tokens": -1}"#, "negative"),
+        (r#"{"toknes": 1}"#, "toknes"),
+        (r#"{"raise": {}}"#, "raise"),
+        (r#"{"raise": {"tokens": -5}}"#, "raise.tokens cannot be used"),
+        (r#"{"raise": {"cost": "x"}}"#, "raise.cost cannot be used"),
+    ] {
         let (status, refused) = fleet.send(Method::PATCH, &path, body).await;
         assert!(status.is_client_error() && refused.to_string().contains(words), "{body}: {refused}");
     }

@@ -13,10 +13,10 @@ pub(crate) mod rows;
 mod show;
 
 use crate::api::Shared;
-use crate::reply::{self, Answer, Failure};
+use crate::engagements::awaited_budget::Awaited;
+use crate::reply::Failure;
 use crate::request::Tenant;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use turnstone_domain::Timestamp;
 use turnstone_domain::budget::{Amount, BudgetName};
 use turnstone_ojs::OjsError;
@@ -38,18 +38,33 @@ fn named(name: &str, tenant: &Tenant) -> Result<BudgetName, Failure> {
     }
 }
 
-/// Returns a shared budget as it is after a change.
-async fn after(app: &Shared, name: &str, tenant: &Tenant) -> Answer {
-    let since = since(app.api.clock.now(), DAYS);
+/// Returns a shared budget, and what the job needs that waited longest for it.
+async fn seen(
+    app: &Shared,
+    name: &str,
+    tenant: &Tenant,
+    (days, awaited): (u32, Option<Awaited>),
+) -> Result<rows::BudgetView, Failure> {
+    let since = since(app.api.clock.now(), days);
     let found = app.api.store.budgets.list(Some(name), tenant.name(), since).await?.pop();
     let budget = found.ok_or_else(|| OjsError::not_found("budget", name))?;
-    Ok(reply::ok(&rows::BudgetView::from(&budget)))
+    let awaited = match awaited {
+        Some(awaited) => Some(awaited.now(app, Some(tenant)).await?),
+        None => None,
+    };
+    Ok(rows::BudgetView::from(&budget).with(awaited))
 }
 
-/// Reads a body.
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(body)
-        .map_err(|error| OjsError::invalid_request("the body", format!("cannot be used: {error}")).into())
+/// Returns the wait of the job that has waited longest for a shared budget. A change of the budget lets the job go on, so ask
+/// before it.
+async fn awaited(app: &Shared, name: &str, tenant: &Tenant) -> Result<Option<Awaited>, Failure> {
+    let store = &app.api.store;
+    let Some(waiter) = store.budgets.waiter(name).await? else { return Ok(None) };
+    let job = store.views.job_of(&waiter, tenant.name()).await?;
+    match job.as_ref().and_then(|job| Some((job, job.agent.as_ref()?))) {
+        Some((job, agent)) => Awaited::of(app, &agent.engagement_id, job).await,
+        None => Ok(None),
+    }
 }
 
 /// Returns the beginning of the day `days` before today.

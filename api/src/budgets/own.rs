@@ -1,6 +1,6 @@
 //! `PATCH /engagements/{id}/budget`: the limits of one engagement and its delegates.
 
-use super::{RaiseRequest, read, rows};
+use super::{RaiseRequest, rows};
 use crate::answers::AwaitedBudget;
 use crate::api::{App, Shared};
 use crate::audit::Operator;
@@ -68,9 +68,9 @@ pub(crate) async fn own(
     Segment(id): Segment,
     tenant: Tenant,
     operator: Operator,
-    JsonBytes(body): JsonBytes,
+    body: JsonBytes,
 ) -> Answer {
-    let sent: PatchBudget = read(&body)?;
+    let sent: PatchBudget = body.read()?;
     if sent.tokens.flatten().is_some_and(|tokens| tokens < 0) {
         return Err(OjsError::invalid_request("tokens", "must not be negative").into());
     }

@@ -1,9 +1,9 @@
 //! `PUT /budgets/{name}`: sets the limits of a shared budget.
 
-use super::{after, named, read, rows};
+use super::{DAYS, named, rows, seen};
 use crate::api::Shared;
 use crate::audit::Operator;
-use crate::reply::Answer;
+use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use serde::Deserialize;
@@ -48,9 +48,9 @@ pub(crate) async fn put(
     Segment(name): Segment,
     tenant: Tenant,
     operator: Operator,
-    JsonBytes(body): JsonBytes,
+    body: JsonBytes,
 ) -> Answer {
-    let sent: PutBudget = read(&body)?;
+    let sent: PutBudget = body.read()?;
     let prices = app.api.options.currency.as_deref();
     let currency = sent.currency.as_deref().or(prices).unwrap_or("USD").to_owned();
     let in_money = sent.cost.is_some() || sent.cost_per_day.is_some();
@@ -74,5 +74,5 @@ pub(crate) async fn put(
     let (now, name) = (app.api.clock.now(), rule.name.to_string());
     app.api.store.budgets.set(rule, None, now).await?;
     operator.did("budget.set", &name, "set");
-    after(&app, &name, &tenant).await
+    Ok(reply::ok(&seen(&app, &name, &tenant, (DAYS, None)).await?))
 }

@@ -1,9 +1,9 @@
 //! `POST /budgets/{name}/raise`: raises the limits of a shared budget.
 
-use super::{RaiseRequest, after, named, read, rows};
+use super::{DAYS, RaiseRequest, awaited, named, rows, seen};
 use crate::api::Shared;
 use crate::audit::Operator;
-use crate::reply::Answer;
+use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use turnstone_domain::budget::BudgetRule;
@@ -23,11 +23,12 @@ pub(crate) async fn raise(
     Segment(name): Segment,
     tenant: Tenant,
     operator: Operator,
-    JsonBytes(body): JsonBytes,
+    body: JsonBytes,
 ) -> Answer {
-    let by = read::<RaiseRequest>(&body)?.by()?;
+    let by = body.read::<RaiseRequest>()?.by()?;
     let name = named(&name, &tenant)?.to_string();
     let now = app.api.clock.now();
+    let awaited = awaited(&app, &name, &tenant).await?;
     let budgets = &app.api.store.budgets;
     if let Some(budget) = budgets.list(Some(&name), tenant.name(), now).await?.pop() {
         limited(&budget.rule, by)?;
@@ -36,7 +37,7 @@ pub(crate) async fn raise(
         return Err(OjsError::not_found("budget", &name).into());
     }
     operator.did("budget.raise", &name, "raised");
-    after(&app, &name, &tenant).await
+    Ok(reply::ok(&seen(&app, &name, &tenant, (DAYS, awaited)).await?))
 }
 
 /// Refuses to raise a limit that does not exist: the waiting jobs would still wait, and the caller would not know.

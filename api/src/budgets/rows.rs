@@ -1,6 +1,7 @@
 //! The shapes of budgets and spending in responses.
 
 use super::date;
+use crate::answers::AwaitedBudget;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::budget::{Amount, Budget, BudgetRule, OnExceed, Purse, WARN_AT};
 use turnstone_ojs::OpenValue;
@@ -78,6 +79,9 @@ pub struct BudgetView {
     pub limits: Limits,
     /// Spending, newest day first.
     pub rows: Vec<Row>,
+    /// The need of the job that has waited longest for it; absent in lists, and when no job waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub awaited: Option<AwaitedBudget>,
 }
 
 /// Returns an amount as a decimal.
@@ -121,6 +125,13 @@ impl Row {
     }
 }
 
+impl BudgetView {
+    /// Returns the budget with the need of a job that waits for it.
+    pub(super) fn with(self, awaited: Option<AwaitedBudget>) -> Self {
+        Self { awaited, ..self }
+    }
+}
+
 impl From<&SharedBudget> for BudgetView {
     fn from(budget: &SharedBudget) -> Self {
         let rule = &budget.rule;
@@ -137,6 +148,7 @@ impl From<&SharedBudget> for BudgetView {
                 cost_per_day: rule.cost_per_day.map(money),
             },
             rows: budget.rows.iter().map(|of_day| Row::of(rule, of_day)).collect(),
+            awaited: None,
         }
     }
 }

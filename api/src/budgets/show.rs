@@ -1,11 +1,10 @@
 //! `GET /budgets/{name}?days=`: a shared budget and its spending.
 
-use super::{DAYS, named, rows, since};
+use super::{DAYS, awaited, named, rows, seen};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
-use turnstone_ojs::OjsError;
 
 /// Shows a shared budget. In the path its slashes are written `%2F`.
 #[utoipa::path(
@@ -25,8 +24,6 @@ pub(crate) async fn show(
 ) -> Answer {
     let days = params.word("days", |text| text.parse().ok(), "a number of days")?.unwrap_or(DAYS);
     let name = named(&name, &tenant)?.to_string();
-    let since = since(app.api.clock.now(), days);
-    let found = app.api.store.budgets.list(Some(&name), tenant.name(), since).await?.pop();
-    let budget = found.ok_or_else(|| OjsError::not_found("budget", &name))?;
-    Ok(reply::ok(&rows::BudgetView::from(&budget)))
+    let awaited = awaited(&app, &name, &tenant).await?;
+    Ok(reply::ok(&seen(&app, &name, &tenant, (days, awaited)).await?))
 }

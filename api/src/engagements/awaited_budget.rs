@@ -107,7 +107,7 @@ impl Awaited {
     ///
     /// # Errors
     /// The error of the store.
-    pub(super) async fn now(self, app: &App, tenant: Option<&Tenant>) -> Result<AwaitedBudget, Failure> {
+    pub(crate) async fn now(self, app: &App, tenant: Option<&Tenant>) -> Result<AwaitedBudget, Failure> {
         let purse = match (&self.engagement, tenant) {
             (Some(engagement), _) => Some(app.api.store.views.budget(engagement).await?.purse(self.measure)),
             (None, Some(tenant)) => {

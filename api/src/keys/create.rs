@@ -44,9 +44,8 @@ struct KeyRequest {
         (status = 409, description = "A living key has the name.", body = docs::ErrorReply),
     ),
 )]
-pub(crate) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
-    let asked: KeyRequest = serde_json::from_slice(&body)
-        .map_err(|error| OjsError::invalid_request("the body", format!("cannot be used: {error}")))?;
+pub(crate) async fn create(State(app): State<Shared>, tenant: Tenant, body: JsonBytes) -> Answer {
+    let asked: KeyRequest = body.read()?;
     let now = app.api.clock.now();
     let (secret, hash) = new_secret()?;
     let key = key(asked, &tenant.principal, (app.api.ids.next(), hash), now)?;

@@ -45,6 +45,33 @@ async fn budgets_are_set_listed_shown_raised_and_deleted() {
     }
 }
 
+/// Parked jobs tell what they need, and a raise by too little says so.
+#[tokio::test]
+async fn a_shared_budget_says_what_its_waiting_jobs_need() {
+    let folder = turnstone_tests::scratch::folder();
+    let settings = "[providers.script]\nkind = 'scripted'\nscript = 'script.yaml'\n";
+    for (file, text) in [("turnstone.toml", settings), ("script.yaml", "rules: [{answer: {text: done}}]\n")] {
+        std::fs::write(folder.path().join(file), text).unwrap();
+    }
+    let dev = Dev::start(folder.path(), &[]).await;
+    dev.says_ok(&["budget", "set", "fleet", "--tokens", "1", "--on-exceed", "park"]).await;
+    let job = json!({"type": "agent.spend", "args": ["hello"], "ext_agent_model": "m"});
+    let id = dev.post("/ojs/v1/jobs", &job).await["job"]["id"].as_str().unwrap().to_owned();
+    let state = async || dev.get(&format!("/ojs/v1/jobs/{id}")).await["job"]["state"].clone();
+    turnstone_tests::wait::until("it is parked", async || state().await == "pending").await;
+    let awaited = dev.json_of(&["budget", "show", "fleet"]).await["awaited"].clone();
+    let [needed, short] = ["needed", "short"].map(|name| awaited[name].as_i64().unwrap());
+    assert!(needed > 1 && short == needed - 1, "{awaited:#}");
+    let said = dev.says_ok(&["budget", "raise", "fleet", "--tokens", "1"]).await;
+    let command = format!("turnstone budget raise fleet --tokens {}", short - 1);
+    assert!(said.contains(&format!("may need {needed} for its next call: {command}")), "{said}");
+    let said = dev.says_ok(&["budget", "raise", "fleet", "--tokens", &(short - 1).to_string()]).await;
+    assert!(said.contains("the waiting jobs go on"), "{said}");
+    turnstone_tests::wait::until("it goes on", async || state().await == "completed").await;
+    let said = dev.says_ok(&["budget", "show", "fleet"]).await;
+    assert!(!said.contains("waiting job"), "{said}");
+}
+
 #[tokio::test]
 async fn an_engagements_budget_is_raised_and_its_cost_is_shown() {
     let (dev, _folder) = dev().await;

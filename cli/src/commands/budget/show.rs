@@ -1,13 +1,14 @@
 //! `turnstone budget show`: a budget, day by day.
 
 use super::ShowArgs;
+use super::change::raise_command;
 use super::list::on_exceed;
 use crate::client::Received;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};
 use crate::output::{Format, table, text};
 use std::process::ExitCode;
-use turnstone_api::answers::{BudgetView, Row};
+use turnstone_api::answers::{AwaitedBudget, BudgetView, Row};
 
 const COLUMNS: &[Column<Row>] = &[
     column("DAY", |row| row.day.clone().unwrap_or_else(|| "altogether".to_owned())),
@@ -54,7 +55,21 @@ pub(super) fn print(budget: &Received<BudgetView>, session: &Session) -> anyhow:
             if !budget.rows.is_empty() {
                 output.line(&format!("\n{}", table::of(&budget.rows, COLUMNS, output.tty)))?;
             }
+            if let Some(awaited) = &budget.awaited {
+                output.line(&waiting(awaited))?;
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what the job that has waited longest needs.
+fn waiting(budget: &AwaitedBudget) -> String {
+    match (raise_command(budget), &budget.needed) {
+        (None, _) => "\nthe waiting jobs go on".to_owned(),
+        (Some(command), Some(needed)) => {
+            format!("\na waiting job may need {} for its next call: {command}", plain(needed))
+        }
+        (Some(command), None) => format!("\njobs wait for a raise: {command}"),
+    }
 }

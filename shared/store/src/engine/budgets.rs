@@ -3,7 +3,7 @@
 use super::ops::budgets as ops;
 use super::rows::{self, Fields, Inconsistency, get, wrong};
 use super::session::{Arg, Row};
-use super::views::{all, many};
+use super::views::{all, many, one};
 use super::{Engine, journal};
 use crate::{StoreError, sql};
 use async_recursion::async_recursion as boxed;
@@ -217,6 +217,14 @@ impl Budgets {
             SharedBudget { rule, rows }
         };
         Ok(rules.into_iter().map(shared).collect())
+    }
+
+    /// Returns the job that has waited longest for a shared budget, if one waits.
+    #[boxed]
+    pub async fn waiter(&self, name: &str) -> Result<Option<JobId>, StoreError> {
+        let (action, values) = ("read who waits for a budget", [name.into()]);
+        one(&self.0.readers, action, &sql::SELECT_BUDGET_WAITER, &values, |row| Ok(JobId(get(row, "id")?)))
+            .await
     }
 
     /// Returns the cost of an engagement.
