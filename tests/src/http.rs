@@ -2,12 +2,17 @@
 
 use axum::Router;
 use reqwest::{Client, ClientBuilder};
+use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
+
+/// The longest that a connection is kept for the next request. Servers close idle ones later, so a test that was held up
+/// by the build of a program sends no request over a connection that is being closed.
+const IDLE: Duration = Duration::from_secs(5);
 
 /// Builds a client that uses no proxy and trusts no certificate: parsing those of the system takes longer
 /// than most tests.
 pub fn client_builder() -> ClientBuilder {
-    Client::builder().no_proxy().tls_certs_only([])
+    Client::builder().no_proxy().tls_certs_only([]).pool_idle_timeout(IDLE)
 }
 
 /// Installs the TLS provider once; reqwest wants it even for plain HTTP.

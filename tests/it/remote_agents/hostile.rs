@@ -39,6 +39,21 @@ async fn answer(
             "supportedInterfaces": [{"url": format!("/{how}/rpc"), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]})),
         ("deep", false) => written(serde_json::from_str(&("[".repeat(120) + &"]".repeat(120))).unwrap()),
         ("liar", false) if rpc => written(json!({"jsonrpc": "2.0", "id": 1, "result": {"task": {"id": 7}}})),
+        ("negative", false) if rpc => {
+            let task = json!({"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"},
+                "artifacts": [{"artifactId": "a", "parts": [{"text": "all quiet"}]}], "metadata": {"tokensUsed": -5}});
+            let result = if body.contains("SendMessage") { json!({"task": task}) } else { task };
+            written(json!({"jsonrpc": "2.0", "id": 1, "result": result}))
+        }
+        ("negative", false) if rest.contains("getevents") => {
+            let ends = [
+                json!({"id": 1, "type": "text_output", "depth": 0, "content": "all quiet"}),
+                json!({"id": 2, "type": "completion_result", "depth": 0, "usage": {"input": -5, "output": 0}}),
+                json!({"id": 3, "type": "request_completed", "finish_reason": "success"}),
+            ];
+            let text: String = ends.iter().map(|event| format!("data: {event}\n\n")).collect();
+            ([(header::CONTENT_TYPE, "text/event-stream")], text).into_response()
+        }
         ("liar", false) if rest.contains("getevents") => {
             let end = json!({"id": 1, "type": "request_completed", "finish_reason": "error", "error": {"message": "it lied"}});
             ([(header::CONTENT_TYPE, "text/event-stream")], format!("data: {end}\n\n")).into_response()
@@ -99,6 +114,26 @@ async fn a_hostile_servers_answer_is_bounded_and_an_error() {
     }
     serving.abort();
     assert!(requested.load(Ordering::SeqCst) >= 3, "the moved ones were asked");
+}
+
+/// A server that reports less than no tokens is paid what was set aside for its call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_negative_count_is_booked_as_the_reservation() {
+    let app = Router::new().route("/{*path}", axum::routing::any(answer)).with_state(Arc::default());
+    let (far, serving) = turnstone_tests::http::serve(app).await;
+    let models = ModelServer::start(script).await;
+    for protocol in ["agent-protocol", "a2a"] {
+        let settings = remote(protocol, "negative", &far, &format!("max_tokens = 700\n{}", super::as_peer()));
+        let near = Site::start(&models.url, &settings, &[("front", "capabilities: {scout: {}}\n")]).await;
+        let job = near.push("front").await;
+        let state = near.in_state(&job, &["completed", "failed"]).await;
+        let text = state["results"]["text"].as_str().unwrap_or_default();
+        assert!(text.contains("all quiet"), "{protocol}: {state:#}");
+        let of_models: i64 = 19 + 15;
+        assert_eq!(state["tokens"]["used"], 700 + of_models, "{protocol}: {state:#}");
+        near.stop().await;
+    }
+    serving.abort();
 }
 
 /// Issue 7: a remote agent is called only when the configuration names it. Private addresses and plain HTTP need a

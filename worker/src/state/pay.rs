@@ -93,7 +93,7 @@ pub fn settle(outbox: &mut Outbox, requested: &RequestedCall, (set_aside, used):
     }
     let price = if over { outbox.claimed.deps.prices.tool(&requested.name) } else { 0 };
     // Another server's count is believed as a provider's is.
-    let reported = used.max(0);
+    let reported = used;
     let is_possible = budget::is_possible(reported, set_aside, None);
     let used = if is_possible { reported } else { set_aside };
     if !is_possible {

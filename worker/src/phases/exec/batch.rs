@@ -334,7 +334,9 @@ async fn judge(
         made.outcome = outbox.screen_outcome(&flight.call.asked.name, made.outcome);
         let Step::Ready(ready) = &mut flight.step else { continue };
         let begun = matches!(made.news, Some(News::Begun(_)));
-        pay::settle(outbox, &flight.call.asked, (ready.set_aside, made.tokens - ready.booked), !begun);
+        // A count that is less than before is no new use; one below zero is impossible.
+        let used = if made.tokens < 0 { made.tokens } else { (made.tokens - ready.booked).max(0) };
+        pay::settle(outbox, &flight.call.asked, (ready.set_aside, used), !begun);
         ready.booked = ready.booked.max(made.tokens);
         match made.news.take() {
             Some(News::Begun(handle)) => {

@@ -230,7 +230,7 @@ impl A2a {
             match self.call("GetTask", &params, None, false).await {
                 Ok(Ok(task)) => {
                     polling.heard();
-                    let used = task["metadata"]["tokensUsed"].as_i64().unwrap_or(0).max(0);
+                    let used = task["metadata"]["tokensUsed"].as_i64().unwrap_or(0);
                     peer_request.tokens_used.store(used, Ordering::Relaxed);
                     if let Some(output) = self.end(&task)? {
                         return Ok(output);

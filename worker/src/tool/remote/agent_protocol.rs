@@ -208,7 +208,7 @@ impl AgentProtocol {
                 event["content"].as_str().unwrap_or_default().clone_into(&mut heard.text);
             }
             "completion_result" => {
-                let used = |name: &str| event["usage"][name].as_i64().unwrap_or(0).max(0);
+                let used = |name: &str| event["usage"][name].as_i64().unwrap_or(0);
                 heard.tokens = heard.tokens.saturating_add(used("input")).saturating_add(used("output"));
                 peer_request.tokens_used.store(heard.tokens, Ordering::Relaxed);
             }
