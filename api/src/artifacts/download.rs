@@ -44,7 +44,9 @@ pub(crate) async fn download(
     let views = &app.api.store.views;
     let found = views.engagement_of(&artifact.engagement_id, tenant.name()).await?.ok_or_else(missing)?;
     let (engagement, agent, _) = found;
-    if artifact.withheld || !Visible::of(&app, &engagement, &agent).await?.has(artifact.turn) {
+    let is_shown = Visible::of(&app, &engagement, &agent).await?.has(artifact.turn)
+        || super::passed_its_caller(&app, &engagement, &agent).await?;
+    if artifact.withheld || !is_shown {
         return Err(missing());
     }
     if headers.get_all(IF_NONE_MATCH).iter().any(|sent| names(sent, &artifact.digest)) {

@@ -38,7 +38,7 @@ fn named(name: &str, tenant: &Tenant) -> Result<BudgetName, Failure> {
     }
 }
 
-/// Returns a shared budget, and what the job needs that waited longest for it.
+/// Returns a shared budget, and what the oldest job needs that waits for it.
 async fn seen(
     app: &Shared,
     name: &str,
@@ -55,7 +55,7 @@ async fn seen(
     Ok(rows::BudgetView::from(&budget).with(awaited))
 }
 
-/// Returns the wait of the job that has waited longest for a shared budget. A change of the budget lets the job go on, so ask
+/// Returns the wait of the oldest job that waits for a shared budget. A change of the budget lets the job go on, so ask
 /// before it.
 async fn awaited(app: &Shared, name: &str, tenant: &Tenant) -> Result<Option<Awaited>, Failure> {
     let store = &app.api.store;

@@ -79,7 +79,7 @@ pub struct BudgetView {
     pub limits: Limits,
     /// Spending, newest day first.
     pub rows: Vec<Row>,
-    /// The need of the job that has waited longest for it; absent in lists, and when no job waits.
+    /// The need of the oldest job that waits for it; absent in lists, and when no job waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaited: Option<AwaitedBudget>,
 }

@@ -16,6 +16,7 @@ use turnstone_domain::agent::StateMode;
 use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::checkpoint::{PersistBody, Transaction};
 use turnstone_domain::guardrail_check as check;
+use turnstone_domain::review::{self, ReviewKind, ReviewState};
 use turnstone_domain::{EngagementId, Phase};
 use turnstone_store::{CheckpointRow, Page, ReviewFilter, StoreError, Views};
 use utoipa::ToSchema;
@@ -104,9 +105,21 @@ pub(crate) async fn audit(
         has_more: part.has_more,
         answer_withheld: withheld(&checks, &tenant).map(str::to_owned),
         guardrails: checks.into_iter().rev().map(|check| GuardrailCheck::of(check, &tenant)).collect(),
-        reviews: reviews.into_iter().map(Review::from).collect(),
+        reviews: reviews.into_iter().map(|review| shown(review, &tenant)).collect(),
         cost,
     }))
+}
+
+/// Returns a review; a tenant sees no output that was not approved (OAS-35).
+fn shown(mut review: review::Review, tenant: &Tenant) -> Review {
+    let is_withheld = review.kind == ReviewKind::Output && review.state != ReviewState::Approved;
+    if is_withheld
+        && tenant.name().is_some()
+        && let Value::Object(question) = &mut review.question
+    {
+        question.shift_remove("outputs");
+    }
+    Review::from(review)
 }
 
 /// Returns the answer that an output guardrail kept from the user, for operators of the server.

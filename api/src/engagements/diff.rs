@@ -151,7 +151,9 @@ async fn side(app: &App, id: &str, tenant: &Tenant) -> Result<Side, Failure> {
     let mut checkpoints = export::checkpoints(app, &engagement.id).await?;
     checkpoints.retain(|(_, done)| visible.has(done.turn));
     let mut messages = export::messages(app, &engagement.id).await?;
-    messages.retain(|stored| visible.has(stored.turn) || stored.message.role == Role::User);
+    messages.retain(|stored| {
+        visible.has(stored.turn) || (stored.message.role == Role::User && visible.has_inputs())
+    });
     messages.iter_mut().for_each(|stored| visible.withhold(stored));
     let mut calls = app.api.store.views.tool_calls(&engagement.id).await?;
     calls.retain(|call| visible.has(call.turn));

@@ -39,7 +39,7 @@ pub(crate) async fn export(State(app): State<Shared>, Segment(id): Segment, tena
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
     super::not_held_back(&app, &agent, &job_id, &tenant).await?;
     let missing = || OjsError::not_found("job", job_id.shown());
-    let job = app.api.store.views.job(&job_id).await?.ok_or_else(missing)?;
+    let job = app.api.store.views.recorded_job(&job_id).await?.ok_or_else(missing)?;
     if !job.state.is_terminal() {
         let message = format!("Engagement {id} has not ended: its job {job_id} is {}.", job.state);
         return Err(OjsError::conflict(message).with("state", job.state.as_str()).into());

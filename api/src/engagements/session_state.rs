@@ -25,6 +25,7 @@ struct SessionState {
     shared: bool,
     /// How often it was changed.
     version: i64,
+    /// None of an agent with an output guardrail, because its model wrote them.
     entries: Vec<SessionStateEntry>,
 }
 
@@ -32,7 +33,6 @@ struct SessionState {
 #[derive(Serialize, ToSchema)]
 struct SessionStateEntry {
     key: String,
-    /// Null while an output guardrail withholds what the model wrote.
     value: Value,
     /// The version of the state that wrote it.
     version: i64,
@@ -68,9 +68,9 @@ pub(crate) async fn session_state(State(app): State<Shared>, Segment(id): Segmen
         None => StateSnapshot::default(),
     };
     let visible = Visible::of(&app, &engagement, &agent).await?;
-    let entries = state.entries.into_iter().map(|mut entry| {
+    let shown = state.entries.into_iter().filter(|_| visible.has_state());
+    let entries = shown.map(|mut entry| {
         agent.safety.redact(&mut entry.value);
-        entry.value = if visible.has_state() { entry.value } else { Value::Null };
         SessionStateEntry::from(entry)
     });
     Ok(reply::ok(&SessionState {

@@ -26,6 +26,8 @@ pub(crate) struct Visible {
     turns: Turns,
     /// The filters of what leaves (RS-23).
     safety: Safety,
+    /// The names of tools that no model made up.
+    tools: BTreeSet<String>,
 }
 
 /// The turns of an engagement that may be shown.
@@ -49,16 +51,17 @@ impl Visible {
         agent: &AgentDefinition,
     ) -> Result<Self, Failure> {
         let safety = agent.safety.clone();
+        let tools = agent.capabilities.iter().map(|capability| capability.name.clone()).collect();
         if agent.guardrails.is_shown_by_its_caller() {
-            return Ok(Self { turns: Turns::Nothing, safety });
+            return Ok(Self { turns: Turns::Nothing, safety, tools });
         }
         if !agent.guardrails.hold_back() {
-            return Ok(Self { turns: Turns::All, safety });
+            return Ok(Self { turns: Turns::All, safety, tools });
         }
         let turns = app.api.store.views.checkpoints_of(&engagement.id, Phase::Emit, TURNS).await?;
         let passed = |emit: EmitBody| emit.released;
         let passed = turns.iter().filter(|row| row.checkpoint.read::<EmitBody>().is_some_and(passed));
-        Ok(Self { turns: Turns::Answers(passed.map(|row| row.checkpoint.turn).collect()), safety })
+        Ok(Self { turns: Turns::Answers(passed.map(|row| row.checkpoint.turn).collect()), safety, tools })
     }
 
     /// Returns true if a turn may be shown; 0 is that of messages of earlier engagements.
@@ -86,7 +89,8 @@ impl Visible {
         self.safety.redact_message(message);
         let Turns::Answers(turns) = &self.turns else { return };
         let is_said = message.role != Role::User || message.summary.is_some();
-        let has_passed = turns.contains(&stored.turn)
+        // What is recalled of earlier engagements had passed in them.
+        let has_passed = (turns.contains(&stored.turn) || stored.turn <= 0)
             && message.role == Role::Assistant
             && message.tool_calls.is_empty()
             && message.summary.is_none();
@@ -97,11 +101,26 @@ impl Visible {
         if !message.content.is_empty() {
             WITHHELD.clone_into(&mut message.content);
         }
-        message.tool_calls.iter_mut().for_each(|call| call.arguments = json!({}));
+        for call in &mut message.tool_calls {
+            call.arguments = json!({});
+            self.withhold_name(&mut call.name);
+        }
+    }
+
+    /// Removes the name of a tool that a model made up.
+    fn withhold_name(&self, name: &mut String) {
+        if !self.tools.contains(name) {
+            WITHHELD.clone_into(name);
+        }
     }
 
     /// Removes the values that a model wrote from a checkpoint; no body has other words of it.
     pub(crate) fn withhold_values(&self, checkpoint: &mut Checkpoint) {
+        for member in ["changes", "node"] {
+            if let Some(said) = checkpoint.body.get_mut(member) {
+                self.safety.redact(said);
+            }
+        }
         if checkpoint.phase == Phase::Persist && !self.has_state() {
             checkpoint.body["changes"] = json!([]);
         }
@@ -115,6 +134,7 @@ impl Visible {
             return;
         }
         call.input = json!({});
+        self.withhold_name(&mut call.name);
         call.withheld |= call.outcome.is_some();
         if let Some(ToolOutcome::Error { message, .. }) = &mut call.outcome {
             WITHHELD.clone_into(message);
@@ -134,7 +154,7 @@ mod tests {
     }
 
     fn of(turns: Turns) -> Visible {
-        Visible { turns, safety: Safety::default() }
+        Visible { turns, safety: Safety::default(), tools: BTreeSet::new() }
     }
 
     #[test]
@@ -154,6 +174,7 @@ mod tests {
         };
         let asked = shown(1, &asking);
         assert_eq!((asked.content.as_str(), &asked.tool_calls[0].arguments), (WITHHELD, &json!({})));
+        assert_eq!(asked.tool_calls[0].name, WITHHELD, "no capability has this name");
         assert_eq!(shown(2, &Message::text(Role::Assistant, "sent back")).content, WITHHELD);
         assert_eq!(shown(3, &Message::text(Role::Assistant, "the answer")).content, "the answer");
         assert_eq!(shown(1, &Message::text(Role::User, "hello")).content, "hello");

@@ -178,6 +178,15 @@ impl Question {
         }
     }
 
+    /// Returns all words of the question, for those who check it: also the name of a single key that its author chose.
+    #[must_use]
+    pub fn whole(&self) -> String {
+        match self.keys.as_slice() {
+            [(key, requested)] if key != ANSWER => format!("{key}: {requested}"),
+            _ => self.prompt(),
+        }
+    }
+
     /// Makes the answer from the given values: those of the question's keys and no others.
     ///
     /// # Errors

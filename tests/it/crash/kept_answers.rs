@@ -15,12 +15,13 @@ use turnstone_domain::JobState;
 use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Backend, Fleet, Reply, wait};
 
-/// The state of the answer that the provider has: written, kept, or gone.
+/// The fate of an answer that the provider was asked for.
 #[derive(Clone, Copy, PartialEq)]
 enum Ends {
     Written,
     Failed,
     Forgotten,
+    Refused,
 }
 
 /// A provider of OpenAI's responses API that keeps what it is asked to keep. It writes an answer on when its client has
@@ -71,6 +72,7 @@ impl Provider {
         provider.fetched.lock().unwrap().push(id.clone());
         match provider.ends {
             Ends::Forgotten => StatusCode::NOT_FOUND.into_response(),
+            Ends::Refused => StatusCode::FORBIDDEN.into_response(),
             Ends::Failed => {
                 let error = json!({"code": "server_error", "message": "no"});
                 Json(json!({"id": id, "status": "failed", "error": error, "output": []})).into_response()
@@ -136,7 +138,12 @@ async fn a_kept_answer_is_fetched_and_not_bought_again() {
 /// An answer that failed, or that the provider does not have any more, is bought again.
 #[tokio::test]
 async fn an_answer_that_is_gone_is_bought_again() {
-    for (backend, ends) in [(Backend::Sqlite, Ends::Failed), (Backend::Postgres, Ends::Forgotten)] {
+    let sites = [
+        (Backend::Sqlite, Ends::Failed),
+        (Backend::Postgres, Ends::Forgotten),
+        (Backend::Sqlite, Ends::Refused),
+    ];
+    for (backend, ends) in sites {
         let (provider, done) = killed_amid_an_answer(backend, ends, true).await;
         assert_eq!(done["result"], "the answer resp_2", "{done:#}");
         assert_eq!((provider.asked.lock().unwrap().len(), provider.fetched.lock().unwrap().len()), (2, 1));

@@ -66,7 +66,7 @@ async fn a_shared_budget_says_what_its_waiting_jobs_need() {
     let command = format!("turnstone budget raise fleet --tokens {}", short - 1);
     assert!(said.contains(&format!("may need {needed} for its next call: {command}")), "{said}");
     let said = dev.says_ok(&["budget", "raise", "fleet", "--tokens", &(short - 1).to_string()]).await;
-    assert!(said.contains("the waiting jobs go on"), "{said}");
+    assert!(said.contains("the oldest waiting job goes on"), "{said}");
     turnstone_tests::wait::until("it goes on", async || state().await == "completed").await;
     let said = dev.says_ok(&["budget", "show", "fleet"]).await;
     assert!(!said.contains("waiting job"), "{said}");

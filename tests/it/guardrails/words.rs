@@ -1,6 +1,7 @@
 //! The words of models that no check has passed: of a delegate whose caller may refuse them, and beside an answer that passed.
 
 use super::output;
+use crate::agent_spec;
 use crate::policy::{ask, on_every_store, visible};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -108,6 +109,15 @@ async fn a_refused_delegates_words_are_read_nowhere() {
             let [_, child] = child_of(&parent).unwrap();
             let audit = fleet.get(&format!("/engagements/{child}/audit")).await.to_string();
             assert!(audit.contains(SPOKEN), "{why}: the operator's audit: {audit}");
+            // A fork of the delegate hides what the delegate hides.
+            let fork = json!({"at_turn": 2, "phase": "emit"});
+            let (status, forked) = fleet.post(&format!("/engagements/{child}/fork"), &fork).await;
+            assert!(status.is_success(), "{why}: {forked:#}");
+            let job = forked["job_id"].as_str().or_else(|| forked["job"]["id"].as_str()).expect("its job");
+            let done = fleet.wait_for(job, &[JobState::Completed, JobState::Discarded]).await;
+            let copy = fleet.engagement_of(job).await;
+            let seen = done.to_string() + &visible(fleet, job, &copy).await;
+            assert!(WORDS.iter().all(|words| !seen.contains(words)), "{why}, of a fork: {seen}");
         }
         server.fleet.end().await;
     })
@@ -154,7 +164,8 @@ async fn only_what_the_guardrail_saw_is_shown() {
                 (true, _) => Reply::text("spoken-word of a child"),
                 (false, 0) => Reply::Beside("spoken-word".to_owned(), "book".to_owned(), json!({"note": "spoken-word"})),
                 (false, 1) => Reply::call("child", json!({"input": "spoken-word"})),
-                (false, 2) => Reply::Beside("spoken-word".to_owned(), "ask-user".to_owned(), json!({"question": "Which?"})),
+                (false, 2) => Reply::call("spoken-word", json!({"note": "spoken-word"})),
+                (false, 3) => Reply::Beside("spoken-word".to_owned(), "ask-user".to_owned(), json!({"question": "Which?"})),
                 _ => Reply::text("all is well"),
             }
         };
@@ -189,4 +200,70 @@ async fn only_what_the_guardrail_saw_is_shown() {
         server.fleet.end().await;
     })
     .await;
+}
+
+/// OAS-35: a flow that works for a restricting agent is hidden like every other delegate.
+#[tokio::test]
+async fn a_flow_that_works_for_a_restricting_agent_is_hidden() {
+    let script = |request: &Value| match model_server::outcomes(request) {
+        _ if request["messages"].to_string().contains("About") => Reply::text(SPOKEN),
+        0 => Reply::call("child", json!({"input": "boats"})),
+        _ => Reply::text("all is well"),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    let (topic, said) = (agent_spec::text("topic"), agent_spec::text("generated_text"));
+    let fields = json!({"llm_config": agent_spec::llm(&fleet), "prompt_template": "About {{topic}}:"});
+    let nodes = [
+        agent_spec::start("start", std::slice::from_ref(&topic)),
+        agent_spec::part("LlmNode", "gen", fields),
+        agent_spec::end("end", std::slice::from_ref(&said)),
+    ];
+    let control = [agent_spec::then("start", "gen"), agent_spec::then("gen", "end")];
+    assert_eq!(agent_spec::register(&fleet, agent_spec::flow("child", &nodes, &control, &[])).await, "child");
+    fleet.register(oas("parent", CALLERS[0].1)).await;
+    let id = ask(&fleet, "parent").await;
+    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    assert_eq!(done["result"], "all is well", "{done:#}");
+    let engagement = fleet.engagement_of(&id).await;
+    let [job, child] = child_of(&fleet.get(&format!("/engagements/{engagement}")).await).unwrap();
+    let mut seen = visible(&fleet, &id, &engagement).await;
+    for path in [
+        format!("/ojs/v1/jobs/{job}"),
+        format!("/ojs/v1/jobs/{job}/events?limit=1000"),
+        format!("/engagements/{child}"),
+        format!("/engagements/{child}/messages"),
+        format!("/engagements/{child}/checkpoints?bodies=true"),
+    ] {
+        seen += &fleet.get(&path).await.to_string();
+    }
+    assert!(WORDS.iter().all(|words| !seen.contains(words)), "{seen}");
+    fleet.end().await;
+}
+
+/// RS-23: a question to the user leaves, too; so do arguments of a call that was refused.
+#[tokio::test]
+async fn questions_are_filtered_like_answers() {
+    for (action, asks) in [("redact", true), ("block", false)] {
+        let script = |request: &Value| match model_server::outcomes(request) {
+            0 => Reply::call("nowhere", json!({"note": SPOKEN})),
+            1 => Reply::call("ask-user", json!({"question": format!("Is it true that {SPOKEN}?")})),
+            _ => Reply::text("all is well"),
+        };
+        let fleet = Fleet::builder().model(script).start().await;
+        let rule = format!("security: {{output_filtering: {{types: [email], action: {action}}}}}");
+        fleet
+            .register(ossa("desk", &format!("  tools: [{{type: function, name: ask-user}}]\n  {rule}")))
+            .await;
+        let id = ask(&fleet, "desk").await;
+        let done = fleet.settled(&id).await;
+        let state = if asks { "pending" } else { "completed" };
+        assert_eq!(done["state"], state, "{action}: {done:#}");
+        let engagement = fleet.engagement_of(&id).await;
+        let seen = visible(&fleet, &id, &engagement).await;
+        assert!(!seen.contains(WORDS[0]), "{action}: {seen}");
+        let prompt = fleet.get(&format!("/engagements/{engagement}")).await["awaiting"]["prompt"].clone();
+        let asked = json!("Is it true that [redacted email] wants to kill them all?");
+        assert_eq!(prompt, if asks { asked } else { Value::Null }, "{action}: {seen}");
+        fleet.end().await;
+    }
 }

@@ -50,7 +50,7 @@ pub fn of(root: &Arc<AgentDefinition>, node: &Node) -> AgentDefinition {
     agent
 }
 
-/// An agent without model and tools, under the limits of the whole flow.
+/// An agent without model and tools, under the limits of the whole flow, and under the checks of an agent that calls the flow.
 fn bare(root: &Arc<AgentDefinition>) -> AgentDefinition {
     AgentDefinition {
         name: root.name.clone(),
@@ -60,6 +60,8 @@ fn bare(root: &Arc<AgentDefinition>) -> AgentDefinition {
         memory: root.memory.clone(),
         spending: root.spending.clone(),
         identity: root.identity,
+        safety: root.safety.clone(),
+        guardrails: root.guardrails.clone(),
         // The specification knows no retries but those of requests.
         errors: ErrorPolicy {
             retry: Some(RetryRule { retries: Some(0), ..RetryRule::default() }),

@@ -96,6 +96,21 @@ impl Outbox {
         outcome
     }
 
+    /// Redacts the arguments of a call that are shown to a user instead of being sent to a tool.
+    ///
+    /// # Errors
+    /// [`FailureKind::ContentFiltered`] when a filter does not let them pass.
+    pub fn screen_question(&mut self, tool: &str, arguments: &mut Value) -> Result<(), JobError> {
+        for rule in self.leaving() {
+            let found = personal::kinds_in(&rule.kinds, arguments);
+            if rule.action == FilterAction::Redact && !found.is_empty() {
+                personal::redact(&rule.kinds, arguments);
+            }
+            self.act("answer", Some(tool), rule.action, &names(found))?;
+        }
+        Ok(())
+    }
+
     /// Checks that a file with this text may be kept. Files are not changed: a file with text to redact is
     /// refused like one to block.
     ///

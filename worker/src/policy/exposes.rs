@@ -10,12 +10,17 @@ pub fn is_any(claimed: &Claimed, past: &TurnHistory) -> bool {
     past.object.is_some() && !claimed.agent.exposes.is_empty()
 }
 
-/// Returns the exposed values as they are now; an expression that fails yields `null`.
+/// Returns the exposed values as they are now, for a reader outside; an expression that fails yields `null`.
 pub fn now(claimed: &Claimed, past: &TurnHistory) -> Map<String, Value> {
+    values(claimed, past, claimed.agent.guardrails.hold_back())
+}
+
+/// Returns the exposed values; `guarded` if no words of models may be among them.
+fn values(claimed: &Claimed, past: &TurnHistory, guarded: bool) -> Map<String, Value> {
     let Some(object) = past.object.as_ref().filter(|_| is_any(claimed, past)) else { return Map::new() };
     // No guardrail has checked the arguments of calls and the answers of other agents (OAS-43).
     let is_tool = |name: &str| claimed.is_tool(name);
-    let hidden = claimed.agent.guardrails.hold_back().then(|| object.without_words(is_tool));
+    let hidden = guarded.then(|| object.without_words(is_tool));
     let object = hidden.as_ref().unwrap_or(object).view();
     let value = |source: &str| {
         let expression = claimed.deps.expression(&claimed.agent.capability_names(), source).ok()?;
@@ -45,6 +50,7 @@ pub fn beside(claimed: &Claimed, past: &TurnHistory, result: Value) -> Value {
             shown.insert("output".to_owned(), output);
         }
     }
-    shown.extend(now(claimed, past));
+    // The caller of a delegate receives all of them, and checks what it shows.
+    shown.extend(values(claimed, past, claimed.agent.guardrails.output.is_some()));
     Value::Object(shown)
 }

@@ -11,8 +11,10 @@ use turnstone_domain::screen::personal;
 use turnstone_domain::{JobError, RawJson, Settlement};
 
 /// The fields of events that may hold a model's words.
-const SAID: [&str; 9] = [
+const SAID: [&str; 11] = [
+    "changes",
     "file",
+    "handled",
     "input",
     "media_type",
     "message",

@@ -361,11 +361,14 @@ impl<'a> Round<'a> {
         }
         let Some(call) = self.app.api.store.questions.tool_call(id, &call).await? else { return Ok(()) };
         if ends_untold && call.sends == 0 {
-            // The arguments of a guarded agent's delegate come from its model, and no guardrail has passed
-            // them (OAS-43).
+            // The arguments of a guarded agent come from its model, and no guardrail has passed them (OAS-43).
             let found = self.app.api.store.views.engagement(id).await?;
-            let guarded = found.is_none_or(|(_, agent, _)| agent.guardrails.is_shown_by_its_caller());
-            beside.untold = Some(if guarded { json!({}) } else { call.input });
+            let mut shown = call.input;
+            match found.filter(|(_, agent, _)| !agent.guardrails.hold_back()) {
+                Some((_, agent, _)) => agent.safety.redact(&mut shown),
+                None => shown = json!({}),
+            }
+            beside.untold = Some(shown);
         }
         beside.output = match call.outcome {
             Some(ToolOutcome::Success { output }) if is_long && !call.withheld => Some(output),

@@ -63,10 +63,10 @@ pub(super) fn print(budget: &Received<BudgetView>, session: &Session) -> anyhow:
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns what the job that has waited longest needs.
+/// Returns what the oldest waiting job needs.
 fn waiting(budget: &AwaitedBudget) -> String {
     match (raise_command(budget), &budget.needed) {
-        (None, _) => "\nthe waiting jobs go on".to_owned(),
+        (None, _) => "\nthe oldest waiting job goes on".to_owned(),
         (Some(command), Some(needed)) => {
             format!("\na waiting job may need {} for its next call: {command}", plain(needed))
         }

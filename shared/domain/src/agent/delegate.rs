@@ -4,15 +4,16 @@ use super::{AgentDefinition, Restriction};
 
 impl AgentDefinition {
     /// Returns this agent under the limits of the agent that calls it: the smaller delegation depth applies.
-    /// A delegate of a guarded agent counts as guarded itself, and one whose answer a filter may block is shown by its
-    /// caller alone. What its caller redacts, it redacts. A supervisor that its document does not name is the agent that
+    /// A delegate of an agent that has an output guardrail or blocks what leaves counts as guarded: its caller alone shows
+    /// its words. What its caller redacts, it redacts. A supervisor that its document does not name is the agent that
     /// calls it.
     #[must_use]
     pub fn working_for(mut self, other: &Self) -> Self {
         self.limits.max_delegation_depth =
             self.limits.max_delegation_depth.min(other.limits.max_delegation_depth);
-        self.guardrails.for_guarded |= other.guardrails.output.is_some() || other.guardrails.for_guarded;
-        self.guardrails.for_restricted |= other.guardrails.for_restricted || other.safety.blocks();
+        self.guardrails.for_guarded |=
+            other.guardrails.output.is_some() || other.guardrails.for_guarded || other.safety.blocks();
+        self.guardrails.for_restricted |= other.guardrails.for_restricted;
         self.safety.restrict_by(&other.safety.redactions());
         if let Some(contact) =
             self.errors.escalation.as_mut().filter(|one| one.supervisor && one.target.is_empty())

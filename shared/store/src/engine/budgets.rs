@@ -219,7 +219,7 @@ impl Budgets {
         Ok(rules.into_iter().map(shared).collect())
     }
 
-    /// Returns the job that has waited longest for a shared budget, if one waits.
+    /// Returns the oldest job that waits for a shared budget, if one does.
     #[boxed]
     pub async fn waiter(&self, name: &str) -> Result<Option<JobId>, StoreError> {
         let (action, values) = ("read who waits for a budget", [name.into()]);

@@ -58,6 +58,15 @@ impl Views {
         Ok(self.0.complete(rows).await?.pop())
     }
 
+    /// Returns a job with all that is on record, for its export: also the words of a delegate that only its caller shows.
+    #[boxed]
+    pub async fn recorded_job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        let values = [id.as_str().into(), Arg::Text(None)];
+        let rows =
+            all(&self.0.readers, "read a job", &sql::SELECT_JOB_BY_ID, &values, JobRow::decode).await?;
+        Ok(self.0.complete_record(rows).await?.pop())
+    }
+
     /// Returns the unique form of a job's id that a client sent without a tenant; the id itself when there is no such job.
     ///
     /// # Errors

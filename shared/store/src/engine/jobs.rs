@@ -95,6 +95,17 @@ struct Side {
     hidden: Hidden,
 }
 
+/// How much of jobs is read.
+#[derive(Clone, Copy, PartialEq)]
+enum Extent {
+    /// All but their tool journals.
+    Listed,
+    /// All that may be shown.
+    Shown,
+    /// All.
+    Record,
+}
+
 /// The words of a delegate that its job does not show.
 #[derive(Clone, Default)]
 struct Hidden {
@@ -112,7 +123,12 @@ impl Engine {
     /// [`Job::damaged`] says why. One whose history is gone already is left out.
     pub(super) async fn complete(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
         // Jobs are large, and so is a future that holds some; handlers keep this one in theirs.
-        Box::pin(self.gathered(rows, true)).await
+        Box::pin(self.gathered(rows, Extent::Shown)).await
+    }
+
+    /// As [`Self::complete`], with the words that only a caller shows.
+    pub(super) async fn complete_record(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
+        Box::pin(self.gathered(rows, Extent::Record)).await
     }
 
     /// The job that a report was about.
@@ -125,10 +141,10 @@ impl Engine {
 
     /// As [`Self::complete`], but for their tool journals, and in as many reads as one job takes.
     pub(super) async fn jobs_listed(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
-        Box::pin(self.gathered(rows, false)).await
+        Box::pin(self.gathered(rows, Extent::Listed)).await
     }
 
-    async fn gathered(&self, rows: Vec<JobRow>, with_calls: bool) -> Result<Vec<Job>, StoreError> {
+    async fn gathered(&self, rows: Vec<JobRow>, extent: Extent) -> Result<Vec<Job>, StoreError> {
         let mut belongings = self.belongings(&rows).await?;
         let mut agents = self.agents_of(&rows, &mut belongings.damaged).await?;
         let mut jobs = Vec::with_capacity(rows.len());
@@ -144,7 +160,10 @@ impl Engine {
                 }
             };
             let mut side = agents.remove(&seq);
-            if let Some(side) = side.as_mut().filter(|_| with_calls) {
+            if let Some(side) = side.as_mut().filter(|_| extent == Extent::Record) {
+                side.hidden = Hidden::default();
+            }
+            if let Some(side) = side.as_mut().filter(|_| extent != Extent::Listed) {
                 let calls = self.tool_results(&row, side).await;
                 side.agent.tool_results = belongings.kept(seq, calls)?;
             }
@@ -248,17 +267,22 @@ impl Engine {
         };
         let mut hidden = HashMap::new();
         for row in jobs {
-            let Some(engagement) = engagement_of(row).filter(|found| found.depth > 0) else { continue };
-            if let Entry::Vacant(unread) = hidden.entry(digest_of(row, engagement)) {
-                match self.definition(unread.key()).await {
+            let Some(engagement) = engagement_of(row) else { continue };
+            let is_delegate = engagement.depth > 0;
+            // A fork of a delegate works for no one, and hides what the delegate hid.
+            if let Entry::Vacant(unread) = hidden.entry((digest_of(row, engagement), is_delegate)) {
+                match self.definition(&unread.key().0).await {
                     Ok(agent) => {
                         let all = agent.guardrails.is_shown_by_its_caller();
-                        unread.insert(Hidden { all, personal: agent.safety });
+                        let personal = if is_delegate { agent.safety } else { Safety::default() };
+                        unread.insert(Hidden { all, personal });
                     }
                     Err(error) if error.is_damage() => {
-                        damaged.entry(row.seq).or_insert_with(|| error.to_string());
+                        if is_delegate {
+                            damaged.entry(row.seq).or_insert_with(|| error.to_string());
+                        }
                         // A guardrail that cannot be read may apply, so the outputs are held back.
-                        unread.insert(Hidden { all: true, ..Hidden::default() });
+                        unread.insert(Hidden { all: is_delegate, ..Hidden::default() });
                     }
                     Err(error) => return Err(error),
                 }
@@ -274,8 +298,9 @@ impl Engine {
                 cost: costs.get(&row.seq).copied().unwrap_or_default(),
                 tool_results: None,
             };
-            let hidden = hidden.get(&digest).filter(|_| engagement.depth > 0).cloned().unwrap_or_default();
-            Some((row.seq, Side { agent, digest, hidden }))
+            let key = (digest, engagement.depth > 0);
+            let hidden = hidden.get(&key).cloned().unwrap_or_default();
+            Some((row.seq, Side { agent, digest: key.0, hidden }))
         };
         Ok(jobs.iter().filter_map(side).collect())
     }

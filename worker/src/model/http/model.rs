@@ -161,7 +161,12 @@ impl HttpModel {
             let sent = request.send().await;
             let response =
                 sent.map_err(|error| ModelError::Unavailable(self.sentence(&outbound::describe(&error))))?;
-            if response.status() == StatusCode::NOT_FOUND {
+            let is_busy = matches!(
+                response.status(),
+                StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
+            );
+            // The provider has no such answer, or does not give it to this key.
+            if response.status().is_client_error() && !is_busy {
                 return Ok(None);
             }
             if !response.status().is_success() {

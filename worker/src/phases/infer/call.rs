@@ -42,12 +42,13 @@ pub async fn make(
     let sent = pictures::for_model(request, model);
     let answered = {
         let answer = async {
-            match &kept {
-                Some(id) => match model.kept_answer(id, &sent).await? {
-                    Some(answer) => Ok(answer),
-                    None => model.answer(&sent).await,
-                },
-                None => model.answer(&sent).await,
+            let Some(id) = &kept else { return model.answer(&sent).await };
+            match model.kept_answer(id, &sent).await? {
+                Some(answer) => Ok(answer),
+                None => {
+                    let timeout = sent.timeout.saturating_sub(began.elapsed());
+                    model.answer(&ModelRequest { timeout, ..sent.as_ref().clone() }).await
+                }
             }
         };
         let mut answer = pin!(answer.instrument(span.clone()));
@@ -66,7 +67,9 @@ pub async fn make(
             }
         }
     };
-    if kept.is_some() && matches!(answered, Err(ModelError::Timeout(_) | ModelError::Malformed(_))) {
+    let is_still =
+        kept.is_some() && outbox.position.kept_answer.as_ref().map(|kept| &kept.id) == kept.as_ref();
+    if is_still && matches!(answered, Err(ModelError::Timeout(_) | ModelError::Malformed(_))) {
         // It would not come in the next attempt either.
         keep(outbox, None);
     }
@@ -86,10 +89,9 @@ fn keep(outbox: &mut Outbox, answer: Option<KeptAnswer>) {
     outbox.position.kept_answer = answer;
 }
 
-/// Returns the digest of what the model is asked. The bound on its answer is no part of it: it depends on what is left of a
-/// budget.
+/// Returns the digest of what the model is asked.
 fn digest_of(outbox: &Outbox, request: &ModelRequest) -> String {
-    let ModelRequest { model, system, messages, tools, .. } = request;
+    let ModelRequest { model, system, messages, tools, max_tokens, .. } = request;
     let messages: Vec<_> = messages.iter().map(|message| &**message).collect();
-    digest::of_json(&json!([outbox.position.turn, model, system, messages, tools]))
+    digest::of_json(&json!([outbox.position.turn, model, system, messages, tools, max_tokens]))
 }

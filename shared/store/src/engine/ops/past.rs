@@ -139,7 +139,7 @@ impl Twin<'_> {
         let stands = unit.job(self.like).and_then(|job| job.position.clone()).unwrap_or_default();
         if stands.turn == turn {
             // The question of the other job, and the time that it has waited, stay with the other job.
-            return Ok(Position { asks: None, raise_until: None, outages: 0, ..stands });
+            return Ok(Position { asks: None, raise_until: None, kept_answer: None, outages: 0, ..stands });
         }
         let reported = of_phase(session, self.engagement, Phase::Emit).await?;
         let before: Vec<EmitBody> =
