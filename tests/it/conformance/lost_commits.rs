@@ -63,6 +63,7 @@ impl<'a> Writer<'a> {
     }
 }
 
+#[expect(clippy::large_enum_variant, reason = "a few of them, for one case")]
 enum Next {
     Checkpoint(TurnWrite),
     Settlement(Settlement),

@@ -217,7 +217,7 @@ impl Site {
             Step::Agent(is_registered) => self.agent(*is_registered).await,
             Step::Purge(queue) => self.purge(queue).await,
             Step::Cancel(number) => {
-                drop(operator.intake.cancel(&self.jobs[*number], self.now()).await.unwrap());
+                operator.intake.cancel(&self.jobs[*number], self.now()).await.unwrap();
             }
             Step::Prune => drop(self.duty(Duty::Prune { before: self.now() }).await),
         }
