@@ -3,7 +3,7 @@
 use crate::breakers::BreakerConfig;
 use crate::model::Model;
 use crate::model::anthropic::Messages;
-use crate::model::http::{Api, HttpModel, HttpProviderConfig};
+use crate::model::http::{Api, HttpModel, HttpProviderConfig, MaxTokensField};
 use crate::model::openai::ChatCompletions;
 use crate::model::responses::Responses;
 use crate::model::scripted::ScriptedModel;
@@ -62,9 +62,16 @@ where
     D: Deserializer<'de>,
 {
     let mut config = HttpProviderConfig::deserialize(deserializer)?;
-    config.base_url.get_or_insert_with(|| ChatCompletions::default().base_url().to_owned());
+    let own = ChatCompletions::default().base_url();
+    let address = config.base_url.get_or_insert_with(|| own.to_owned());
+    // OpenAI's reasoning models refuse the older name, which nearly every other server needs.
+    let field = if address.trim_end_matches('/') == own {
+        MaxTokensField::MaxCompletionTokens
+    } else {
+        MaxTokensField::MaxTokens
+    };
     config.response_format.get_or_insert_default();
-    config.max_tokens_field.get_or_insert_default();
+    config.max_tokens_field.get_or_insert(field);
     only_kept::<ChatCompletions, D>(config)
 }
 
@@ -425,8 +432,11 @@ mod tests {
         assert_eq!(
             of("openai"),
             json!({"kind": "openai", "base_url": openai, "structured_output": "native",
-                   "response_format": "json_schema", "max_tokens_field": "max_tokens"})
+                   "response_format": "json_schema", "max_tokens_field": "max_completion_tokens"})
         );
+        let other = json!({"kind": "openai", "base_url": "http://127.0.0.1:11434/v1"});
+        let config: ProviderConfig = serde_json::from_value(other).unwrap();
+        assert_eq!(serde_json::to_value(config).unwrap()["max_tokens_field"], "max_tokens");
         assert_eq!(
             of("openai-responses"),
             json!({"kind": "openai-responses", "base_url": openai, "structured_output": "native"})

@@ -14,6 +14,8 @@ use turnstone_domain::event::{EventBody, RejectedOutput};
 use turnstone_domain::json;
 use turnstone_domain::turn_write::Position;
 
+/// The complaint about an answer without text and calls.
+const EMPTY: &str = "the model's answer is empty";
 /// The most requests for an answer in the demanded form.
 const MAX_REASKS: u32 = 1;
 
@@ -143,6 +145,9 @@ fn hopeless(outbox: &Outbox, why: &str) -> JobError {
         let message = format!("the model answers without calling a tool, also when asked again: {why}");
         return JobError::new(FailureKind::Model, message);
     }
+    if why == EMPTY {
+        return JobError::new(FailureKind::EmptyAnswer, format!("{EMPTY}, also when asked again"));
+    }
     let message = format!("the model's answer has not the demanded form, also when asked again: {why}");
     JobError::new(FailureKind::OutputSchema, message)
 }
@@ -152,6 +157,9 @@ fn answer(past: &TurnHistory, outbox: &Outbox) -> Result<Value, String> {
         return Err("the job demands a tool call before the answer, and none was made".to_owned());
     }
     let text = text_of(past);
+    if text.trim().is_empty() {
+        return Err(EMPTY.to_owned());
+    }
     if outbox.claimed.agent.output.format != OutputFormat::Json
         && outbox.claimed.agent.output.schema.is_none()
     {

@@ -246,7 +246,18 @@ pub fn retry_after_ms(response: &Response) -> Option<u64> {
 
 /// Returns a `Retry-After` in seconds as milliseconds; a date is not read.
 pub fn wait_ms(retry_after: &str) -> Option<u64> {
-    retry_after.trim().parse::<u64>().ok()?.checked_mul(1000)
+    milliseconds(retry_after, 1000.0)
+}
+
+/// Returns a number of units, each of so many milliseconds, as milliseconds. Some servers send fractions.
+pub fn milliseconds(sent: &str, unit: f64) -> Option<u64> {
+    let number: f64 = sent.trim().parse().ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and is not negative"
+    )]
+    (number.is_finite() && number >= 0.0).then(|| (number * unit).ceil() as u64)
 }
 
 /// Returns the codes by which the body of an answer names its error.

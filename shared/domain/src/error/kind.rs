@@ -51,6 +51,8 @@ kinds! {
     Validation = "AGENT_INVALID_PARAMETER", ValidationError, "agent.validation", false;
     /// The final output does not match the demanded schema or format.
     OutputSchema = "AGENT_OUTPUT_SCHEMA_VIOLATION", SchemaViolation, "agent.output_schema", true;
+    /// The model's final answer has no text, also when it was asked again.
+    EmptyAnswer = "AGENT_EMPTY_ANSWER", LlmError, "agent.empty_answer", true;
     /// The arguments of a tool call do not match the tool's schema: it was not called.
     ToolInput = "SCHEMA_VIOLATION", SchemaViolation, "agent.tool_input", false;
     /// Content that may not pass, on its way in or out.

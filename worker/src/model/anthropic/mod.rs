@@ -9,7 +9,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use crate::model::http::{Api, Item, PartialAnswer, WireNames, count};
+use crate::model::http::{Api, Item, PartialAnswer, WireNames, count, unknown_end};
 use crate::model::{FinishReason, Listener, ModelAnswer, ModelRequest, Usage};
 use demand::Demand;
 use serde_json::{Map, Value};
@@ -67,7 +67,7 @@ impl Api for Messages {
             }
             "message_delta" => {
                 add_counts(answer, &event["usage"]);
-                answer.ended = ended(&event["delta"]).or(answer.ended);
+                answer.ended = ended(&event["delta"])?.or(answer.ended);
             }
             "message_stop" => answer.is_over = true,
             // `ping`, the end of a block, and events that this version does not know.
@@ -80,7 +80,7 @@ impl Api for Messages {
         let content = message["content"].as_array().ok_or("the answer holds no content")?;
         answer.set_items(content.iter().map(block))?;
         begin(answer, message);
-        answer.ended = ended(message);
+        answer.ended = ended(message)?;
         Ok(())
     }
 
@@ -115,12 +115,19 @@ fn block(said: &Value) -> Item {
     block
 }
 
-fn ended(said: &Value) -> Option<FinishReason> {
-    Some(match said["stop_reason"].as_str()? {
-        "refusal" => FinishReason::ContentFilter,
+/// Returns the reason why the model stopped; `None` while it has not.
+///
+/// # Errors
+/// A sentence: the answer is not complete, or it is unknown if it is.
+fn ended(said: &Value) -> Result<Option<FinishReason>, String> {
+    Ok(Some(match said["stop_reason"].as_str().unwrap_or_default() {
+        "" => return Ok(None),
+        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "tool_use" => FinishReason::ToolUse,
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
-        _ => FinishReason::Stop,
-    })
+        "refusal" => FinishReason::ContentFilter,
+        other => return Err(unknown_end(other)),
+    }))
 }
 
 /// Merges the counts of an event. They cover the answer so far; an absent count keeps its value. This provider

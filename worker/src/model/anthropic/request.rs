@@ -2,7 +2,7 @@
 
 use super::demand::Demand;
 use crate::model::ModelRequest;
-use crate::model::http::{PDF, WireNames, without_nulls};
+use crate::model::http::{PDF, WireNames, parameters, without_nulls};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn tools(request: &ModelRequest, demand: Demand, names: &WireNames) -> (Vec<Valu
         json!({
             "name": names.wire(&tool.name),
             "description": tool.description,
-            "input_schema": tool.input_schema,
+            "input_schema": parameters(&tool.input_schema),
         })
     });
     let answer = demand.tool(request.output.schema.as_ref(), names);

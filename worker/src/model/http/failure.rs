@@ -114,14 +114,12 @@ fn message_in(error: &Value) -> Option<String> {
 /// matter.
 fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.parse().ok()) {
-        return Some(ms);
+    let ms = text("retry-after-ms").and_then(|ms| outbound::milliseconds(ms, 1.0));
+    let wait = ms.or_else(|| outbound::wait_ms(text(RETRY_AFTER.as_str())?));
+    if wait.is_some() {
+        return wait;
     }
-    let wait = text(RETRY_AFTER.as_str())?;
-    if let Ok(seconds) = wait.parse::<u64>() {
-        return Some(seconds.saturating_mul(1000));
-    }
-    let until = DateTime::parse_from_rfc2822(wait).ok()?;
+    let until = DateTime::parse_from_rfc2822(text(RETRY_AFTER.as_str())?).ok()?;
     let now = DateTime::parse_from_rfc2822(text(DATE.as_str())?).ok()?;
     u64::try_from((until - now).num_milliseconds()).ok()
 }
@@ -209,7 +207,16 @@ mod tests {
         let date = ("date", "Wed, 21 Oct 2015 07:28:00 GMT");
         assert_eq!(of(&[("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT"), date]), Some(30_000));
         assert_eq!(of(&[("retry-after", "Wed, 21 Oct 2015 07:27:00 GMT"), date]), None);
-        assert_eq!(of(&[("retry-after", "soon")]), None);
-        assert_eq!(of(&[("retry-after", "99999999999999999999")]), None);
+        for (sent, ms) in [("3.0", 3_000), (" 2.25 ", 2_250), ("0", 0), ("0.5", 500), ("1e2", 100_000)] {
+            assert_eq!(of(&[("retry-after", sent)]), Some(ms), "{sent}");
+        }
+        assert_eq!(of(&[("retry-after-ms", "250.4")]), Some(251), "never sooner than demanded");
+        assert!(
+            of(&[("retry-after", "99999999999999999999")]).is_some_and(|ms| ms > 1_000_000_000),
+            "a far one"
+        );
+        for nonsense in ["soon", "-1", "NaN", "inf", "", "3 s"] {
+            assert_eq!(of(&[("retry-after", nonsense)]), None, "{nonsense}");
+        }
     }
 }

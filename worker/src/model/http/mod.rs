@@ -7,6 +7,7 @@ mod failure;
 mod model;
 mod partial;
 mod stream;
+mod unicode;
 mod value;
 mod wire_names;
 
@@ -14,7 +15,7 @@ pub use api::Api;
 pub use config::{HttpProviderConfig, MaxTokensField, ResponseFormat, StructuredOutput};
 pub use model::HttpModel;
 pub use partial::{Item, PartialAnswer};
-pub(super) use value::{PDF, arguments_text, count, list, usage, without_nulls};
+pub(super) use value::{PDF, arguments_text, count, list, parameters, unknown_end, usage, without_nulls};
 pub use wire_names::WireNames;
 
 #[cfg(test)]

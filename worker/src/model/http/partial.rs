@@ -1,13 +1,17 @@
 //! An answer while it arrives, in the form that all APIs share.
 
-use super::WireNames;
 use super::value::arguments;
+use super::{WireNames, unicode};
 use crate::model::{AskedCall, FinishReason, ModelAnswer, Usage};
+use crate::tool::outbound::excerpt;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The most items of one answer; an answer with more is refused as malformed.
 const MOST_ITEMS: usize = 256;
+
+/// The most characters of an incomplete answer in an error.
+const SHOWN: usize = 300;
 
 /// The part of an answer that has arrived.
 #[derive(Debug, Default)]
@@ -51,6 +55,11 @@ impl Item {
     /// Returns the bytes that it holds.
     pub fn held(&self) -> usize {
         [&self.id, &self.name, &self.arguments, &self.text, &self.refusal].map(String::len).iter().sum()
+    }
+
+    /// Changes every text that is shown or stored.
+    fn each_text(&mut self, change: &mut impl FnMut(&mut String)) {
+        [&mut self.name, &mut self.arguments, &mut self.text, &mut self.refusal].into_iter().for_each(change);
     }
 
     /// Adds arguments: a piece of their text, or all of them as a value.
@@ -104,6 +113,15 @@ impl PartialAnswer {
         self.items.values().map(Item::held).sum()
     }
 
+    /// Returns a sentence about an answer that is not complete, with the beginning of what it said.
+    pub(super) fn incomplete(&self, problem: &str) -> String {
+        let said: String = self.items.values().map(|item| item.text.as_str()).collect();
+        match said.is_empty() {
+            true => problem.to_owned(),
+            false => format!("{problem}; until then it said: {}", excerpt(&said, SHOWN)),
+        }
+    }
+
     /// Returns the whole answer; `asked_model` is its model if the provider names none.
     ///
     /// # Errors
@@ -113,7 +131,11 @@ impl PartialAnswer {
             return Err("the answer holds no message".to_owned());
         }
         let (mut content, mut refusal, mut tool_calls) = (String::new(), String::new(), Vec::new());
-        for item in self.items.into_values() {
+        for mut item in self.items.into_values() {
+            item.each_text(&mut |text| {
+                unicode::join(text);
+                unicode::without_nul(text);
+            });
             content.push_str(&item.text);
             refusal.push_str(&item.refusal);
             if item.is_call && item.name.is_empty() {

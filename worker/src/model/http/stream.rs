@@ -3,7 +3,7 @@
 //! Memory is bounded for every provider. [`HELD`] bounds a line, an event, and the assembled answer. [`WIRE`]
 //! bounds the whole stream, which is mostly wrapping.
 
-use super::{Api, PartialAnswer, failure};
+use super::{Api, PartialAnswer, failure, unicode};
 use crate::model::ModelError;
 use crate::model::said::Listener;
 use crate::tool::lines::lines;
@@ -47,18 +47,24 @@ pub(super) async fn read(
                 return Err(ModelError::Malformed(describe("the stream is not one of server-sent events")));
             }
         };
-        if event.data.trim() == "[DONE]" {
-            break;
+        match event.data.trim() {
+            "[DONE]" => break,
+            // Some gateways keep a connection alive with them.
+            "" => continue,
+            _ => {}
         }
-        let said: Value = serde_json::from_str(&event.data).map_err(|error| {
+        let (said, has_halves) = unicode::read(&event.data).map_err(|error| {
             ModelError::Malformed(describe(&format!("a piece of the stream is not JSON: {error}")))
         })?;
+        // Half a character is not said before its other half has come.
+        let silent = Listener::default();
+        let listener = if has_halves { &silent } else { listener };
         let failed = api.failure(&said).or((event.event == "error").then_some(&said));
         if let Some(error) = failed {
             return Err(failure::in_document(error, describe));
         }
         api.absorb(&mut answer, &said, listener)
-            .map_err(|problem| ModelError::Malformed(describe(&problem)))?;
+            .map_err(|problem| ModelError::Malformed(describe(&answer.incomplete(&problem))))?;
         if answer.held() > HELD {
             return Err(ModelError::Malformed(describe(&BodyError::TooLarge(HELD).to_string())));
         }
@@ -69,7 +75,12 @@ pub(super) async fn read(
     if answer.ended.is_some() {
         return Ok(answer);
     }
-    Err(ModelError::Unavailable(describe("the stream ended before the answer was complete")))
+    let problem = "the stream ended before the answer was complete";
+    // The server ended it in order, so it would probably end the next one, too; and what has begun is charged.
+    Err(match answer.has_begun || answer.held() > 0 {
+        true => ModelError::Malformed(describe(&answer.incomplete(problem))),
+        false => ModelError::Unavailable(describe(problem)),
+    })
 }
 
 /// Reads an answer that came in one piece.
@@ -83,7 +94,9 @@ pub(super) async fn read_whole(
         return Err(failure::in_document(error, describe));
     }
     let mut answer = PartialAnswer::default();
-    api.absorb_whole(&mut answer, &document).map_err(|problem| ModelError::Malformed(describe(&problem)))?;
+    api.absorb_whole(&mut answer, &document)
+        .map_err(|problem| ModelError::Malformed(describe(&answer.incomplete(&problem))))?;
+    // A document that is whole is no half answer, even if it does not say why it ended.
     Ok(answer)
 }
 
@@ -96,7 +109,8 @@ pub(super) async fn document(
         BodyError::Lost(_) => ModelError::Unavailable(describe(&error.to_string())),
         BodyError::TooLarge(_) => ModelError::Malformed(describe(&error.to_string())),
     })?;
-    serde_json::from_slice(&body).map_err(|error| {
+    let read = std::str::from_utf8(&body).map_err(|error| error.to_string());
+    read.and_then(|text| unicode::read_whole(text).map_err(|error| error.to_string())).map_err(|error| {
         let begins = excerpt(&String::from_utf8_lossy(&body[..body.len().min(400)]), 100);
         ModelError::Malformed(describe(&format!(
             "the answer is neither a stream nor JSON ({error}); it begins: {begins}"

@@ -23,6 +23,8 @@ struct RecordedReply {
     end: &'static str,
     tools: &'static str,
     whole: &'static str,
+    /// The ends of the text and of the whole answer, and ends of no complete answer.
+    ends: &'static [(&'static str, &'static str)],
     filtered: &'static str,
     failed: (&'static str, &'static str),
     busy: (u16, &'static str, &'static str),
@@ -61,6 +63,12 @@ fn recorded() -> [RecordedReply; 3] {
             end: "\"finish_reason\":\"stop\"",
             tools: sample!("openai", "tools.sse"),
             whole: sample!("openai", "whole.json"),
+            ends: &[
+                (r#""stop""#, r#""error""#),
+                (r#""stop""#, r#""weather""#),
+                (r#""stop""#, r#""""#),
+                (r#""length""#, r#""error""#),
+            ],
             filtered: sample!("openai", "filtered.json"),
             failed: (sample!("openai", "failed.sse"), "had an error"),
             busy: (429, sample!("openai", "busy.json"), "per min"),
@@ -75,6 +83,10 @@ fn recorded() -> [RecordedReply; 3] {
             end: "event: response.completed",
             tools: sample!("responses", "tools.sse"),
             whole: sample!("responses", "whole.json"),
+            ends: &[
+                (r#""status":"completed""#, r#""status":"cancelled""#),
+                (r#""reason": "max_output_tokens""#, r#""reason": "weather""#),
+            ],
             filtered: sample!("responses", "filtered.json"),
             failed: (sample!("responses", "failed.sse"), "failed to generate"),
             busy: (200, sample!("responses", "busy.sse"), "Rate limit"),
@@ -89,6 +101,12 @@ fn recorded() -> [RecordedReply; 3] {
             end: "event: message_delta",
             tools: sample!("anthropic", "tools.sse"),
             whole: sample!("anthropic", "whole.json"),
+            ends: &[
+                (r#""end_turn""#, r#""pause_turn""#),
+                (r#""end_turn""#, r#""weather""#),
+                (r#""end_turn""#, "null"),
+                (r#""max_tokens""#, r#""weather""#),
+            ],
             filtered: sample!("anthropic", "filtered.json"),
             failed: (sample!("anthropic", "failed.sse"), "Overloaded"),
             busy: (429, sample!("anthropic", "busy.json"), "per-minute"),
@@ -178,9 +196,29 @@ async fn a_cut_stream_is_no_answer() {
         let cut = one.text.split_once(one.end).unwrap().0.rsplit_once("\n\n").unwrap().0;
         let ended = Server::start(move || async move { events(format!("{cut}\n\n")) }).await;
         let lost = Server::start(move || async move { events(broken(cut)) }).await;
-        for (server, words) in [(ended, "ended before"), (lost, "lost")] {
-            let error = one.at(&server, json!({})).answer(&request()).await.unwrap_err();
-            assert!(matches!(&error, ModelError::Unavailable(text) if text.contains(words)), "{error:?}");
+        let error = one.at(&ended, json!({})).answer(&request()).await.unwrap_err();
+        let words = "ended before the answer was complete; until then it said: Low tide is at 14:07";
+        assert!(matches!(&error, ModelError::Malformed(text) if text.contains(words)), "{error:?}");
+        let error = one.at(&lost, json!({})).answer(&request()).await.unwrap_err();
+        assert!(matches!(&error, ModelError::Unavailable(text) if text.contains("lost")), "{error:?}");
+    }
+}
+
+/// An answer that ended for another reason than those of complete answers is an error that keeps its text.
+#[tokio::test]
+async fn only_known_ends_make_an_answer() {
+    for one in recorded() {
+        for (good, bad) in one.ends {
+            let mut broken = 0;
+            for sample in [one.text, one.whole].into_iter().filter(|sample| sample.contains(good)) {
+                let server = replay(200, sample.replace(good, bad).leak()).await;
+                let error = one.at(&server, json!({})).answer(&tides()).await.unwrap_err();
+                let keeps_text = |text: &str| text.contains("Low tide");
+                let is_known = matches!(&error, ModelError::Malformed(text) if keeps_text(text));
+                assert!(is_known, "{good} as {bad}: {error:?}");
+                broken += 1;
+            }
+            assert!(broken > 0, "no sample ends with {good}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Values that every provider formats in the same odd ways.
 
+use super::unicode;
 use crate::model::Usage;
+use crate::tool::outbound::excerpt;
 use serde_json::{Map, Value, json};
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
@@ -14,8 +16,11 @@ pub fn arguments(text: String) -> Value {
         return Value::Object(Map::new());
     }
     // Values that nest too deeply stay text; no schema of a tool accepts that.
-    match serde_json::from_str(&text) {
-        Ok(value) if !deeper_than(&value, MAX_VALUE_DEPTH) => value,
+    match unicode::read_whole(&text) {
+        Ok(mut value) if !deeper_than(&value, MAX_VALUE_DEPTH) => {
+            unicode::each_text(&mut value, &mut unicode::without_nul);
+            value
+        }
         _ => Value::String(text),
     }
 }
@@ -56,6 +61,23 @@ pub fn usage(said: &Value, input: &str, output: &str) -> Option<Usage> {
     })
 }
 
+/// Returns the sentence about an answer that ended for a reason by which it is not complete, or that is unknown.
+pub fn unknown_end(reason: &str) -> String {
+    format!("the answer ended with `{}`, which is no end of a complete answer", excerpt(reason, 60))
+}
+
+/// Returns the JSON Schema of a tool's arguments in the form that every provider accepts: an object names its properties, even
+/// if it has none.
+pub fn parameters(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Value::Object(members) = &mut schema
+        && members.get("type").is_some_and(|kind| kind == "object")
+    {
+        members.entry("properties").or_insert_with(|| json!({}));
+    }
+    schema
+}
+
 /// Returns the items of a list; none if it is no list.
 pub fn list(said: &Value) -> &[Value] {
     said.as_array().map(Vec::as_slice).unwrap_or_default()
@@ -70,6 +92,16 @@ pub fn without_nulls(object: Value) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_without_properties_has_an_empty_list_of_them() {
+        assert_eq!(parameters(&json!({"type": "object"})), json!({"type": "object", "properties": {}}));
+        for whole in
+            [json!({"type": "object", "properties": {"a": {}}}), json!({"type": "string"}), json!(true)]
+        {
+            assert_eq!(parameters(&whole), whole);
+        }
+    }
 
     #[test]
     fn arguments_that_are_not_json_are_kept_as_text() {

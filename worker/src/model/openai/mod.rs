@@ -11,7 +11,9 @@ mod tests;
 
 pub use oci::OciChat;
 
-use crate::model::http::{Api, MaxTokensField, PartialAnswer, ResponseFormat, WireNames, list, usage};
+use crate::model::http::{
+    Api, MaxTokensField, PartialAnswer, ResponseFormat, WireNames, list, unknown_end, usage,
+};
 use crate::model::{FinishReason, Listener, ModelRequest, Usage};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -53,21 +55,31 @@ impl Api for ChatCompletions {
             return Ok(());
         };
         answer.has_begun = true;
-        if let Some(reason) = choice["finish_reason"].as_str() {
-            answer.ended = Some(match reason {
-                "content_filter" => FinishReason::ContentFilter,
-                "length" => FinishReason::Length,
-                _ => FinishReason::Stop,
-            });
-        }
         let said = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(&Value::Null);
         let (text, item) = (text(&said["content"]), answer.item(TEXT)?);
         item.text.push_str(&text);
         item.refusal.push_str(&self::text(&said["refusal"]));
         list(&said["tool_calls"]).iter().try_for_each(|call| absorb_call(answer, call))?;
         listener.hear(&text);
+        // Last, so that an error has the text before it.
+        answer.ended = ended(choice["finish_reason"].as_str().unwrap_or_default())?.or(answer.ended);
         Ok(())
     }
+}
+
+/// Returns the reason why the model stopped, in the words of the servers and gateways with this API; `None` while it has not.
+///
+/// # Errors
+/// A sentence: the answer is not complete, or it is unknown if it is.
+fn ended(reason: &str) -> Result<Option<FinishReason>, String> {
+    Ok(Some(match reason {
+        "" => return Ok(None),
+        "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => FinishReason::Stop,
+        "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolUse,
+        "length" | "max_tokens" | "model_length" => FinishReason::Length,
+        "content_filter" | "refusal" | "safety" => FinishReason::ContentFilter,
+        other => return Err(unknown_end(other)),
+    }))
 }
 
 /// Returns the usage. Some servers and gateways put it into the choice, its message or a member of their own.
@@ -92,7 +104,7 @@ fn absorb_call(answer: &mut PartialAnswer, call: &Value) -> Result<(), String> {
     let id = call["id"].as_str().unwrap_or_default();
     let name = function["name"].as_str().unwrap_or_default();
     let index = call["index"].as_u64();
-    let place = place(answer, index, id, name)?;
+    let place = place(answer, index, (id, name), &function["arguments"])?;
     let item = answer.item(place)?;
     (item.is_call, item.index) = (true, item.index.or(index));
     if item.id.is_empty() {
@@ -106,9 +118,14 @@ fn absorb_call(answer: &mut PartialAnswer, call: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the place of a piece of a call. Some servers omit the index, and others send 0 for every call. Then
-/// a new id, or a name without an index, begins a new call.
-fn place(answer: &PartialAnswer, index: Option<u64>, id: &str, name: &str) -> Result<u64, String> {
+/// Returns the place of a piece of a call. Some servers omit the index, and others send 0 for every call. So a new id or another
+/// name begins a new call, and so does more of one whose arguments are a whole object.
+fn place(
+    answer: &PartialAnswer,
+    index: Option<u64>,
+    (id, name): (&str, &str),
+    arguments: &Value,
+) -> Result<u64, String> {
     let mut calls = answer.calls().rev();
     let last = answer.calls().next_back();
     let known = match index {
@@ -116,8 +133,11 @@ fn place(answer: &PartialAnswer, index: Option<u64>, id: &str, name: &str) -> Re
         None if id.is_empty() && name.is_empty() => last,
         None => None,
     };
+    let is_same = |new: &str, known: &str| new.is_empty() || known.is_empty() || new == known;
     if let Some((place, call)) = known
-        && (id.is_empty() || call.id.is_empty() || call.id == id)
+        && is_same(id, &call.id)
+        && is_same(name, &call.name)
+        && !(id.is_empty() && !name.is_empty() && !is_nothing(arguments) && is_whole(&call.arguments))
     {
         return Ok(place);
     }
@@ -125,4 +145,14 @@ fn place(answer: &PartialAnswer, index: Option<u64>, id: &str, name: &str) -> Re
         MOST_CALLS => Err(format!("the answer asks for more than {MOST_CALLS} tool calls")),
         last => Ok(last + 1),
     }
+}
+
+/// Returns true if a piece adds nothing to the arguments of a call.
+fn is_nothing(arguments: &Value) -> bool {
+    arguments.is_null() || arguments.as_str().is_some_and(str::is_empty)
+}
+
+/// Returns true if arguments are complete.
+fn is_whole(arguments: &str) -> bool {
+    serde_json::from_str::<Map<String, Value>>(arguments).is_ok()
 }

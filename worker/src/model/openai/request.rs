@@ -2,7 +2,9 @@
 
 use super::ChatCompletions;
 use crate::model::ModelRequest;
-use crate::model::http::{MaxTokensField, PDF, ResponseFormat, WireNames, arguments_text, without_nulls};
+use crate::model::http::{
+    MaxTokensField, PDF, ResponseFormat, WireNames, arguments_text, parameters, without_nulls,
+};
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
@@ -22,7 +24,7 @@ pub(super) fn body(
         let function = json!({
             "name": names.wire(&tool.name),
             "description": tool.description,
-            "parameters": tool.input_schema,
+            "parameters": parameters(&tool.input_schema),
         });
         json!({"type": "function", "function": function})
     });

@@ -336,7 +336,67 @@ fn refusals_and_truncations_are_distinguished() {
         of(json!({"content": [{"type": "text", "text": "ab"}]}), "stop").content.as_deref(),
         Some("ab")
     );
-    assert_eq!(of(json!({"content": "ab"}), "novel_reason").finish_reason, FinishReason::Stop);
+    for (word, reason) in [
+        ("eos", FinishReason::Stop),
+        ("model_length", FinishReason::Length),
+        ("function_call", FinishReason::Stop),
+        ("safety", FinishReason::ContentFilter),
+    ] {
+        assert_eq!(of(json!({"content": "ab"}), word).finish_reason, reason, "{word}");
+    }
+    let unknown = json!({"choices": [{"message": {"content": "Pay 100"}, "finish_reason": "novel_reason"}]});
+    assert!(assembled(&[unknown]).unwrap_err().contains("`novel_reason`"));
+}
+
+/// Servers that say index 0 for every call, and give no ids: a whole object ends a call, and another name begins one.
+#[test]
+fn parallel_calls_without_index_and_id_are_kept_apart() {
+    let piece = |name: Value, arguments: &str| {
+        delta(json!([{"index": 0, "function": {"name": name, "arguments": arguments}}]))
+    };
+    let found = assembled(&[
+        piece(json!("f"), "{\"x\": 1}"),
+        piece(json!("f"), "{\"x\": 2}"),
+        piece(json!("g"), ""),
+        piece(Value::Null, "{\"y\": "),
+        piece(json!("g"), "3}"),
+        piece(json!("g"), ""),
+        piece(json!("h"), "{}"),
+    ]);
+    let found = found.unwrap();
+    let arguments = ["{\"x\":1}", "{\"x\":2}", "{\"y\":3}", "{}"].map(str::to_owned);
+    let names = ["f", "f", "g", "h"];
+    assert_eq!(calls(&found), names.into_iter().zip(arguments).collect::<Vec<_>>());
+    let whole = json!([{"function": {"name": "f", "arguments": "{}"}}, {"function": {"name": "f", "arguments": "{}"}}]);
+    assert_eq!(calls(&assembled(&[delta(whole)]).unwrap()).len(), 2);
+}
+
+/// An empty line of data, a character whose halves come apart, a lone half and NUL end no answer.
+#[tokio::test]
+async fn text_that_cannot_be_stored_is_mended() {
+    let server = Server::start(|| async {
+        let said = |text: &str| {
+            format!("data: {{\"choices\": [{{\"index\": 0, \"delta\": {{\"content\": \"{text}\"}}}}]}}\n\n")
+        };
+        let call = r#"data: {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "a", "function":
+            {"name": "look\u0000up", "arguments": "{\"q\": \"\\udc00\\u0000\"}"}}]}}]}"#;
+        let text = [
+            "data:\n\n".to_owned(),
+            said("Low \\ud83c"),
+            "data: \n\n".to_owned(),
+            said("\\udf0a tide\\ud83c"),
+            said("\\u0000"),
+            format!("{}\n\n", call.replace('\n', "")),
+            chunk(json!({}), Some("tool_calls")),
+            "data: [DONE]\n\n".to_owned(),
+        ];
+        events(pieces(text.concat(), 7))
+    })
+    .await;
+    let answer = local(&server).answer(&request()).await.unwrap();
+    assert_eq!(answer.content.as_deref(), Some("Low 🌊 tide\u{FFFD}\u{FFFD}"));
+    let arguments = json!({"q": "\u{FFFD}\u{FFFD}"}).to_string();
+    assert_eq!(calls(&answer), [("look\u{FFFD}up", arguments)]);
 }
 
 #[test]

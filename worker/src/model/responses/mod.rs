@@ -8,7 +8,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use crate::model::http::{Api, Item, PartialAnswer, WireNames, list, usage};
+use crate::model::http::{Api, Item, PartialAnswer, WireNames, list, unknown_end, usage};
 use crate::model::{FinishReason, Listener, ModelRequest};
 use serde_json::{Map, Value};
 
@@ -70,7 +70,8 @@ impl Api for Responses {
         answer.ended = Some(match (response["status"].as_str(), reason) {
             (Some("completed"), _) => FinishReason::Stop,
             (Some("incomplete"), Some("content_filter")) => FinishReason::ContentFilter,
-            (Some("incomplete"), _) => FinishReason::Length,
+            (Some("incomplete"), None | Some("max_output_tokens" | "max_tokens")) => FinishReason::Length,
+            (Some("incomplete"), Some(other)) => return Err(unknown_end(other)),
             (other, _) => return Err(format!("the answer is {}", other.unwrap_or("no response"))),
         });
         (answer.has_begun, answer.is_over) = (true, true);

@@ -1,7 +1,7 @@
 //! The body of a request to the responses API.
 
 use crate::model::ModelRequest;
-use crate::model::http::{PDF, WireNames, arguments_text, without_nulls};
+use crate::model::http::{PDF, WireNames, arguments_text, parameters, without_nulls};
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
@@ -15,7 +15,7 @@ pub(super) fn body(request: &ModelRequest, names: &WireNames, more: &Map<String,
             "type": "function",
             "name": names.wire(&tool.name),
             "description": tool.description,
-            "parameters": tool.input_schema,
+            "parameters": parameters(&tool.input_schema),
             "strict": false,
         })
     });
