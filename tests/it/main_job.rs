@@ -121,6 +121,28 @@ async fn an_answer_of_the_wrong_format_is_repaired_once() {
     fleet.end().await;
 }
 
+/// A final answer without text and calls is no result.
+#[tokio::test]
+async fn an_empty_answer_is_asked_for_once_more() {
+    for (second, state, code) in
+        [("here", "completed", Value::Null), (" ", "discarded", json!("AGENT_EMPTY_ANSWER"))]
+    {
+        let script = move |request: &Value| match request["messages"].as_array().unwrap().len() {
+            0..=2 => Reply::text(""),
+            _ => Reply::text(second),
+        };
+        let fleet = Fleet::builder().model(script).start().await;
+        let job = json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m",
+                         "options": {"retry": {"max_attempts": 1}}});
+        let id = fleet.push(&job).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!((&done["state"], &done["error"]["code"]), (&json!(state), &code), "{done:#}");
+        assert_eq!(fleet.models.calls().len(), 2, "asked once more, and only once");
+        assert!(fleet.event_names(&id).await.contains(&"output.rejected".to_owned()));
+        fleet.end().await;
+    }
+}
+
 /// AIX-18: a call of a tool that the job does not declare is refused and not run.
 #[tokio::test]
 async fn a_tool_that_is_not_declared_is_refused() {

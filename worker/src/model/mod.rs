@@ -113,6 +113,10 @@ pub enum ModelError {
     /// Connection refused or lost, 5xx, unknown model or provider: the next model is tried.
     #[error("{0}")]
     Unavailable(String),
+    /// The provider ended an answer that had begun, and is charged for, before it was complete: the next model is tried. Unlike
+    /// an outage it counts as a failure, so it is not bought again and again.
+    #[error("{0}")]
+    Cut(String),
     /// The call took longer than its timeout.
     #[error("{0}")]
     Timeout(String),
@@ -130,7 +134,7 @@ impl ModelError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::RateLimited { .. } => "rate_limited",
-            Self::Unavailable(_) => "unavailable",
+            Self::Unavailable(_) | Self::Cut(_) => "unavailable",
             Self::Timeout(_) => "timeout",
             Self::Refused(_) => "refused",
             Self::Malformed(_) => "malformed",

@@ -78,7 +78,7 @@ pub(super) async fn read(
     let problem = "the stream ended before the answer was complete";
     // The server ended it in order, so it would probably end the next one, too; and what has begun is charged.
     Err(match answer.has_begun || answer.held() > 0 {
-        true => ModelError::Malformed(describe(&answer.incomplete(problem))),
+        true => ModelError::Cut(describe(&answer.incomplete(problem))),
         false => ModelError::Unavailable(describe(problem)),
     })
 }

@@ -198,7 +198,7 @@ async fn a_cut_stream_is_no_answer() {
         let lost = Server::start(move || async move { events(broken(cut)) }).await;
         let error = one.at(&ended, json!({})).answer(&request()).await.unwrap_err();
         let words = "ended before the answer was complete; until then it said: Low tide is at 14:07";
-        assert!(matches!(&error, ModelError::Malformed(text) if text.contains(words)), "{error:?}");
+        assert!(matches!(&error, ModelError::Cut(text) if text.contains(words)), "{error:?}");
         let error = one.at(&lost, json!({})).answer(&request()).await.unwrap_err();
         assert!(matches!(&error, ModelError::Unavailable(text) if text.contains("lost")), "{error:?}");
     }
@@ -214,7 +214,8 @@ async fn only_known_ends_make_an_answer() {
                 let server = replay(200, sample.replace(good, bad).leak()).await;
                 let error = one.at(&server, json!({})).answer(&tides()).await.unwrap_err();
                 let keeps_text = |text: &str| text.contains("Low tide");
-                let is_known = matches!(&error, ModelError::Malformed(text) if keeps_text(text));
+                let is_known =
+                    matches!(&error, ModelError::Malformed(text) | ModelError::Cut(text) if keeps_text(text));
                 assert!(is_known, "{good} as {bad}: {error:?}");
                 broken += 1;
             }

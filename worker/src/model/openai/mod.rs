@@ -134,10 +134,11 @@ fn place(
         None => None,
     };
     let is_same = |new: &str, known: &str| new.is_empty() || known.is_empty() || new == known;
+    let begins = id.is_empty() && !name.is_empty() && !is_nothing(arguments);
     if let Some((place, call)) = known
         && is_same(id, &call.id)
         && is_same(name, &call.name)
-        && !(id.is_empty() && !name.is_empty() && !is_nothing(arguments) && is_whole(&call.arguments))
+        && !(begins && is_whole(&call.arguments))
     {
         return Ok(place);
     }

@@ -305,7 +305,7 @@ async fn give_back(outbox: &Outbox, pass: Option<&Pass>, error: &ModelError) -> 
         deps.limits.hold(outbox.secured()?, &*deps.clock, pass, *wait_ms).await;
     }
     match error {
-        ModelError::Timeout(_) | ModelError::Malformed(_) => Ok(()),
+        ModelError::Timeout(_) | ModelError::Malformed(_) | ModelError::Cut(_) => Ok(()),
         _ => release(outbox, pass, 0).await,
     }
 }
@@ -338,6 +338,7 @@ fn failure(wanted: &ModelRef, error: &ModelError) -> JobError {
             JobError::new(FailureKind::RateLimited, message).retry_after(*retry_after_ms).of_an_outage()
         }
         ModelError::Unavailable(_) => JobError::new(FailureKind::ModelUnavailable, message).of_an_outage(),
+        ModelError::Cut(_) => JobError::new(FailureKind::ModelUnavailable, message),
         ModelError::Timeout(_) => JobError::new(FailureKind::ModelTimeout, message),
         ModelError::Malformed(_) => JobError::new(FailureKind::Model, message),
         ModelError::Refused(_) => JobError::new(FailureKind::Model, message).for_good(),
