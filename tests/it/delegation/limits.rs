@@ -276,7 +276,7 @@ async fn bounds_are_raised_for_one_agent() {
         received if received.is_empty() && who(request) != "scout" => {
             calls(&[("scout", "a"), ("scout", "b"), ("scout", "c"), ("scout", "d")])
         }
-        received => Reply::text(received.join("|")),
+        received => Reply::text(format!("heard {}", received.join("|"))),
     };
     let own = OwnFanOut { max_jobs_per_tree: Some(5), max_children_per_turn: Some(4) };
     for backend in Backend::ALL {
