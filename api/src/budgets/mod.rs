@@ -39,7 +39,7 @@ fn named(name: &str, tenant: &Tenant) -> Result<BudgetName, Failure> {
 }
 
 /// Returns a shared budget, and what the oldest job needs that waits for it.
-async fn seen(
+async fn read_view(
     app: &Shared,
     name: &str,
     tenant: &Tenant,
@@ -52,14 +52,14 @@ async fn seen(
         Some(awaited) => Some(awaited.now(app, Some(tenant)).await?),
         None => None,
     };
-    Ok(rows::BudgetView::from(&budget).with(awaited))
+    Ok(rows::BudgetView::from(&budget).with_awaited(awaited))
 }
 
 /// Returns the wait of the oldest job that waits for a shared budget. A change of the budget lets the job go on, so ask
 /// before it.
-async fn awaited(app: &Shared, name: &str, tenant: &Tenant) -> Result<Option<Awaited>, Failure> {
+async fn find_awaited(app: &Shared, name: &str, tenant: &Tenant) -> Result<Option<Awaited>, Failure> {
     let store = &app.api.store;
-    let Some(waiter) = store.budgets.waiter(name).await? else { return Ok(None) };
+    let Some(waiter) = store.budgets.oldest_waiting_job(name).await? else { return Ok(None) };
     let job = store.views.job_of(&waiter, tenant.name()).await?;
     match job.as_ref().and_then(|job| Some((job, job.agent.as_ref()?))) {
         Some((job, agent)) => Awaited::of(app, &agent.engagement_id, job).await,

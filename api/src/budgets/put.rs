@@ -1,6 +1,6 @@
 //! `PUT /budgets/{name}`: sets the limits of a shared budget.
 
-use super::{DAYS, named, rows, seen};
+use super::{DAYS, named, read_view, rows};
 use crate::api::Shared;
 use crate::audit::Operator;
 use crate::reply::{self, Answer};
@@ -74,5 +74,5 @@ pub(crate) async fn put(
     let (now, name) = (app.api.clock.now(), rule.name.to_string());
     app.api.store.budgets.set(rule, None, now).await?;
     operator.did("budget.set", &name, "set");
-    Ok(reply::ok(&seen(&app, &name, &tenant, (DAYS, None)).await?))
+    Ok(reply::ok(&read_view(&app, &name, &tenant, (DAYS, None)).await?))
 }

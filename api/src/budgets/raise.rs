@@ -1,6 +1,6 @@
 //! `POST /budgets/{name}/raise`: raises the limits of a shared budget.
 
-use super::{DAYS, RaiseRequest, awaited, named, rows, seen};
+use super::{DAYS, RaiseRequest, find_awaited, named, read_view, rows};
 use crate::api::Shared;
 use crate::audit::Operator;
 use crate::reply::{self, Answer};
@@ -28,7 +28,7 @@ pub(crate) async fn raise(
     let by = body.read::<RaiseRequest>()?.by()?;
     let name = named(&name, &tenant)?.to_string();
     let now = app.api.clock.now();
-    let awaited = awaited(&app, &name, &tenant).await?;
+    let awaited = find_awaited(&app, &name, &tenant).await?;
     let budgets = &app.api.store.budgets;
     if let Some(budget) = budgets.list(Some(&name), tenant.name(), now).await?.pop() {
         limited(&budget.rule, by)?;
@@ -37,7 +37,7 @@ pub(crate) async fn raise(
         return Err(OjsError::not_found("budget", &name).into());
     }
     operator.did("budget.raise", &name, "raised");
-    Ok(reply::ok(&seen(&app, &name, &tenant, (DAYS, awaited)).await?))
+    Ok(reply::ok(&read_view(&app, &name, &tenant, (DAYS, awaited)).await?))
 }
 
 /// Refuses to raise a limit that does not exist: the waiting jobs would still wait, and the caller would not know.

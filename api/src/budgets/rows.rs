@@ -127,7 +127,7 @@ impl Row {
 
 impl BudgetView {
     /// Returns the budget with the need of a job that waits for it.
-    pub(super) fn with(self, awaited: Option<AwaitedBudget>) -> Self {
+    pub(super) fn with_awaited(self, awaited: Option<AwaitedBudget>) -> Self {
         Self { awaited, ..self }
     }
 }

@@ -1,6 +1,6 @@
 //! `GET /budgets/{name}?days=`: a shared budget and its spending.
 
-use super::{DAYS, awaited, named, rows, seen};
+use super::{DAYS, find_awaited, named, read_view, rows};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
@@ -24,6 +24,6 @@ pub(crate) async fn show(
 ) -> Answer {
     let days = params.word("days", |text| text.parse().ok(), "a number of days")?.unwrap_or(DAYS);
     let name = named(&name, &tenant)?.to_string();
-    let awaited = awaited(&app, &name, &tenant).await?;
-    Ok(reply::ok(&seen(&app, &name, &tenant, (days, awaited)).await?))
+    let awaited = find_awaited(&app, &name, &tenant).await?;
+    Ok(reply::ok(&read_view(&app, &name, &tenant, (days, awaited)).await?))
 }

@@ -2,8 +2,7 @@
 //!
 //! With an output guardrail, an answer is shown once it has passed. Words that the guardrail never checked are not: a text
 //! beside tool calls, their arguments and outcomes, an answer that was sent back, a summary, the state of a session. Of a
-//! delegate that works for a guarded or a
-//! restricting agent, only its caller shows words. The audit has everything.
+//! delegate that works for a guarded or a restricting agent, only its caller shows words. The audit has everything.
 
 use crate::api::App;
 use crate::reply::Failure;
@@ -89,7 +88,7 @@ impl Visible {
         self.safety.redact_message(message);
         let Turns::Answers(turns) = &self.turns else { return };
         let is_said = message.role != Role::User || message.summary.is_some();
-        // What is recalled of earlier engagements had passed in them.
+        // Recalled messages passed the guardrail in their own engagements.
         let has_passed = (turns.contains(&stored.turn) || stored.turn <= 0)
             && message.role == Role::Assistant
             && message.tool_calls.is_empty()
@@ -153,7 +152,7 @@ mod tests {
         StoredMessage { seq: 1, turn, message, created_at: Timestamp(0) }
     }
 
-    fn of(turns: Turns) -> Visible {
+    fn visible_of(turns: Turns) -> Visible {
         Visible { turns, safety: Safety::default(), tools: BTreeSet::new() }
     }
 
@@ -165,7 +164,7 @@ mod tests {
             arguments: json!({"q": "secret"}),
         };
         let asking = Message { tool_calls: vec![call], ..Message::text(Role::Assistant, "I look for it") };
-        let passed = of(Turns::Answers([3].into()));
+        let passed = visible_of(Turns::Answers([3].into()));
         assert!(passed.has(1) && passed.has(3) && !passed.has(4) && passed.has_inputs());
         let shown = |turn, message: &Message| {
             let mut stored = stored(turn, message.clone());
@@ -179,9 +178,9 @@ mod tests {
         assert_eq!(shown(3, &Message::text(Role::Assistant, "the answer")).content, "the answer");
         assert_eq!(shown(1, &Message::text(Role::User, "hello")).content, "hello");
         let mut free = stored(1, asking.clone());
-        of(Turns::All).withhold(&mut free);
+        visible_of(Turns::All).withhold(&mut free);
         assert_eq!(free.message, asking);
-        let hidden = of(Turns::Nothing);
+        let hidden = visible_of(Turns::Nothing);
         assert!(!hidden.has(1) && hidden.has(0) && !hidden.has_inputs());
     }
 }

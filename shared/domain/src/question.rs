@@ -180,7 +180,7 @@ impl Question {
 
     /// Returns all words of the question, for those who check it: also the name of a single key that its author chose.
     #[must_use]
-    pub fn whole(&self) -> String {
+    pub fn whole_text(&self) -> String {
         match self.keys.as_slice() {
             [(key, requested)] if key != ANSWER => format!("{key}: {requested}"),
             _ => self.prompt(),

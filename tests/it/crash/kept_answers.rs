@@ -109,7 +109,7 @@ async fn killed_amid_an_answer(backend: Backend, ends: Ends, store: bool) -> (Pr
     }
     worker.start_kill().expect("the worker runs");
     killed(worker).await;
-    // What comes after the kill is answered at once.
+    // Requests after the kill are answered at once.
     provider.gate.open();
     fleet.release_all().await;
     let worker = start(&fleet, 1, 15_000, &settings, None);

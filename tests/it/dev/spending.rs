@@ -58,13 +58,16 @@ async fn a_shared_budget_says_what_its_waiting_jobs_need() {
     let job = json!({"type": "agent.spend", "args": ["hello"], "ext_agent_model": "m"});
     let id = dev.post("/ojs/v1/jobs", &job).await["job"]["id"].as_str().unwrap().to_owned();
     let state = async || dev.get(&format!("/ojs/v1/jobs/{id}")).await["job"]["state"].clone();
-    turnstone_tests::wait::until("it is parked", async || state().await == "pending").await;
+    let is_parked = async || state().await == "pending";
+    turnstone_tests::wait::until("it is parked", is_parked).await;
     let awaited = dev.json_of(&["budget", "show", "fleet"]).await["awaited"].clone();
     let [needed, short] = ["needed", "short"].map(|name| awaited[name].as_i64().unwrap());
     assert!(needed > 1 && short == needed - 1, "{awaited:#}");
     let said = dev.says_ok(&["budget", "raise", "fleet", "--tokens", "1"]).await;
     let command = format!("turnstone budget raise fleet --tokens {}", short - 1);
     assert!(said.contains(&format!("may need {needed} for its next call: {command}")), "{said}");
+    // Every raise wakes the job, which parks again after one by too little.
+    turnstone_tests::wait::until("it is parked again", is_parked).await;
     let said = dev.says_ok(&["budget", "raise", "fleet", "--tokens", &(short - 1).to_string()]).await;
     assert!(said.contains("the oldest waiting job goes on"), "{said}");
     turnstone_tests::wait::until("it goes on", async || state().await == "completed").await;

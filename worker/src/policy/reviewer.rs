@@ -74,7 +74,7 @@ pub fn ask(past: &TurnHistory, outbox: &Outbox, review: NewReview, text: String)
     let span = trace::handoff(&agent.name, DelegationMode::Supervisor.as_str());
     let meta = trace::child_meta(outbox, None, &agent.name, &span);
     let mut agent = (*agent).clone().working_for(&outbox.claimed.agent);
-    // What it is asked and says quotes an output that no other reader may see yet (OAS-35).
+    // Its input and its words quote an output that no other reader may see yet (OAS-35).
     agent.guardrails.for_restricted |= review.kind == ReviewKind::Output;
     let call_id = call_of_review(&review.call_id, review.kind);
     let (job, engagement) = past.child_of(outbox, (&call_id, 0), review.turn);

@@ -56,7 +56,7 @@ pub(super) fn print(budget: &Received<BudgetView>, session: &Session) -> anyhow:
                 output.line(&format!("\n{}", table::of(&budget.rows, COLUMNS, output.tty)))?;
             }
             if let Some(awaited) = &budget.awaited {
-                output.line(&waiting(awaited))?;
+                output.line(&describe_waiting(awaited))?;
             }
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn print(budget: &Received<BudgetView>, session: &Session) -> anyhow:
 }
 
 /// Returns what the oldest waiting job needs.
-fn waiting(budget: &AwaitedBudget) -> String {
+fn describe_waiting(budget: &AwaitedBudget) -> String {
     match (raise_command(budget), &budget.needed) {
         (None, _) => "\nthe oldest waiting job goes on".to_owned(),
         (Some(command), Some(needed)) => {

@@ -221,7 +221,7 @@ impl Budgets {
 
     /// Returns the oldest job that waits for a shared budget, if one does.
     #[boxed]
-    pub async fn waiter(&self, name: &str) -> Result<Option<JobId>, StoreError> {
+    pub async fn oldest_waiting_job(&self, name: &str) -> Result<Option<JobId>, StoreError> {
         let (action, values) = ("read who waits for a budget", [name.into()]);
         one(&self.0.readers, action, &sql::SELECT_BUDGET_WAITER, &values, |row| Ok(JobId(get(row, "id")?)))
             .await

@@ -370,7 +370,7 @@ impl Belongings {
     ) -> Job {
         let hidden = side.as_ref().map(|side| side.hidden.clone()).unwrap_or_default();
         if hidden.all {
-            // What it was asked and what it says were said by models, and have passed no check (OAS-35, OAS-43).
+            // Models wrote its input and its answer, and no check has passed them (OAS-35, OAS-43).
             envelope.args = RawJson::empty_array();
             self.results.remove(&row.seq);
         } else if hidden.personal.holds_back() {

@@ -43,11 +43,11 @@ pub async fn run(
         None => {
             admission::watch_repetition(&outbox.claimed, past, &call)?;
             let requested = &mut call.asked;
-            if let Err(blocked) = outbox.screen_question(&requested.name, &mut requested.arguments) {
-                let refusal = ToolOutcome::failed(blocked.kind, blocked.message);
-                return refused(past, bodies, outbox, call, refusal).await;
-            }
-            match allowable(past, bodies, outbox, &call).await? {
+            let allowed = match outbox.screen_question(&requested.name, &mut requested.arguments) {
+                Ok(()) => allowable(past, bodies, outbox, &call).await?,
+                Err(blocked) => Err(ToolOutcome::failed(blocked.kind, blocked.message)),
+            };
+            match allowed {
                 Ok(question) => return Err(ask(past, outbox, call, question).await),
                 Err(refusal) => Over::refused(outbox, &mut call, refusal, true),
             }
@@ -57,22 +57,9 @@ pub async fn run(
     outbox.barrier().await
 }
 
-/// Returns the refusal of a question to the model.
-async fn refused(
-    past: &mut TurnHistory,
-    bodies: &mut Bodies,
-    outbox: &mut Outbox,
-    mut call: Call,
-    refusal: ToolOutcome,
-) -> Result<(), Stop> {
-    let over = Over::refused(outbox, &mut call, refusal, true);
-    deliver(past, bodies, outbox, &call, over).await?;
-    outbox.barrier().await
-}
-
 /// Parks the job with the question, if its guardrail passes.
 async fn ask(past: &TurnHistory, outbox: &mut Outbox, mut call: Call, question: Question) -> Stop {
-    if let Err(stop) = policy::may(past, outbox, Act::Question(call.position, &question.whole())).await {
+    if let Err(stop) = policy::may(past, outbox, Act::Question(call.position, &question.whole_text())).await {
         return stop;
     }
     if call.journalled.is_none() {
