@@ -8,7 +8,9 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use turnstone_domain::CallId;
-use turnstone_domain::message::{self, ContentPart, RequestedCall, Role, Source, StoredMessage, Summary};
+use turnstone_domain::message::{
+    self, Attached, ContentPart, RequestedCall, Role, Source, StoredMessage, Summary,
+};
 use turnstone_ojs::OpenValue;
 use utoipa::ToSchema;
 
@@ -33,6 +35,10 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<Value>>)]
     pub tool_calls: Vec<RequestedCall>,
+    /// Of an assistant: the members that only its provider understands, such as signatures and encrypted reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    attached: Option<OpenValue<Box<Attached>>>,
     /// Of a tool: the call that it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     call_id: Option<String>,
@@ -79,6 +85,7 @@ impl From<StoredMessage> for Message {
             content,
             parts,
             tool_calls,
+            attached,
             call_id,
             summary,
             metadata,
@@ -92,6 +99,7 @@ impl From<StoredMessage> for Message {
             content,
             parts: parts.into_iter().map(OpenValue::from).collect(),
             tool_calls,
+            attached: attached.map(OpenValue::from),
             call_id: call_id.map(|id| id.0),
             summary,
             metadata: metadata.map(|metadata| MessageMetadata {

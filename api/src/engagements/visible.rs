@@ -87,6 +87,8 @@ impl Visible {
         let message = &mut stored.message;
         self.safety.redact_message(message);
         let Turns::Answers(turns) = &self.turns else { return };
+        // No guardrail reads them.
+        message.attached = None;
         let is_said = message.role != Role::User || message.summary.is_some();
         // Recalled messages passed the guardrail in their own engagements.
         let has_passed = (turns.contains(&stored.turn) || stored.turn <= 0)

@@ -119,6 +119,8 @@ events! {
     ModelFailed = "model.failed", ModelFailure;
     /// No model of the list answered; all of them are called once more.
     ModelRetrying = "model.retrying", ModelRetry;
+    /// Members of an answer that only its provider understands, such as signatures, are not kept.
+    ModelAttachedDropped = "model.attached_dropped", DroppedAttached;
     /// A declared tool is not available in this turn.
     ToolUnavailable = "tool.unavailable", MissingTool;
     /// A tool call is sent to its tool.
@@ -255,6 +257,7 @@ impl EventName {
                 | Self::ToolFailed
                 | Self::ToolRetrying
                 | Self::ModelRetrying
+                | Self::ModelAttachedDropped
                 | Self::BreakerOpened
                 | Self::ReservationExceeded
                 | Self::UsageClamped

@@ -1,7 +1,9 @@
 //! Messages of the user, the model and the tools: append-only rows of an engagement (OSSA §1.2).
 
+pub mod attached;
 pub mod part;
 
+pub use attached::{Attached, AttachedItem};
 pub use part::{ContentPart, ImageKind, ImageSource};
 
 use crate::{CallId, EngagementId, Timestamp};
@@ -26,7 +28,7 @@ pub enum Role {
 /// A tool call as the model requested it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RequestedCall {
-    /// The id that this server gives the call, unique over all turns; the provider's own id is not kept.
+    /// The id that this server gives the call, unique over all turns. The provider's own is in [`Message::attached`].
     pub call_id: CallId,
     /// The tool's name as the model wrote it.
     pub name: String,
@@ -47,6 +49,9 @@ pub struct Message {
     /// Tool calls the model asked for; only on assistant messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<RequestedCall>,
+    /// The members that only the provider of the answer understands; only on assistant messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<Box<Attached>>,
     /// The call this message answers; only on tool messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
@@ -103,9 +108,9 @@ impl Message {
     #[must_use]
     pub fn text(role: Role, content: impl Into<String>) -> Self {
         let (parts, tool_calls) = (Vec::new(), Vec::new());
-        let (content, call_id) = (content.into(), None);
+        let (content, attached, call_id) = (content.into(), None, None);
         let (summary, metadata, recalled_from, thread) = (None, None, None, None);
-        Self { role, content, parts, tool_calls, call_id, summary, metadata, recalled_from, thread }
+        Self { role, content, parts, tool_calls, attached, call_id, summary, metadata, recalled_from, thread }
     }
 
     /// Returns a message in ordered parts.

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 pub use turnstone_domain::message::FinishReason;
-use turnstone_domain::message::Message;
+use turnstone_domain::message::{Attached, Message};
 
 /// A request to a model (OSSA §1.4).
 #[derive(Clone, Debug)]
@@ -97,6 +97,29 @@ pub struct ModelAnswer {
     pub model: String,
     /// The provider's own id of this answer, if it has one.
     pub response_id: Option<String>,
+    /// The members that only the provider understands, if there are any.
+    #[serde(default)]
+    pub attached: Option<Box<Attached>>,
+}
+
+impl ModelAnswer {
+    /// Returns an answer in two parts as one.
+    fn continued_by(self, rest: Self) -> Self {
+        let attached = match (self.attached, rest.attached) {
+            (Some(mut attached), Some(more)) => {
+                attached.items.extend(more.items);
+                Some(attached)
+            }
+            (attached, more) => attached.or(more),
+        };
+        let content = self.content.into_iter().chain(rest.content).reduce(|said, more| said + &more);
+        let usage = match (self.usage, rest.usage) {
+            (Some(usage), Some(more)) => Some(usage + more),
+            (usage, more) => usage.or(more),
+        };
+        let tool_calls = self.tool_calls.into_iter().chain(rest.tool_calls).collect();
+        Self { content, tool_calls, usage, attached, ..rest }
+    }
 }
 
 /// The reason why a model call failed.

@@ -19,6 +19,19 @@ pub struct Usage {
     pub reasoning: i64,
 }
 
+impl std::ops::Add for Usage {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(more.input),
+            cached_input: self.cached_input.saturating_add(more.cached_input),
+            output: self.output.saturating_add(more.output),
+            reasoning: self.reasoning.saturating_add(more.reasoning),
+        }
+    }
+}
+
 impl Usage {
     /// Returns a usage of which only the two sums are known.
     #[must_use]

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use turnstone_domain::JobError;
 use turnstone_domain::agent::safety::{Category, FilterAction, PersonalKind, PersonalRule};
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::event::{EventBody, FlaggedContent};
+use turnstone_domain::event::{DropReason, DroppedAttached, EventBody, FlaggedContent};
 use turnstone_domain::message::Message;
 use turnstone_domain::screen::{content, personal};
 use turnstone_domain::tool_call::ToolOutcome;
@@ -130,6 +130,7 @@ impl Outbox {
     pub fn screen_answer(&mut self, answer: &mut ModelAnswer) -> Option<JobError> {
         let mut blocked = None;
         for rule in self.leaving() {
+            self.screen_attached(&rule, answer);
             let Some(text) = &mut answer.content else { continue };
             let found = personal::kinds_in(&rule.kinds, &Value::from(text.as_str()));
             if found.is_empty() {
@@ -141,10 +142,31 @@ impl Outbox {
             if let Err(error) = self.act("answer", None, rule.action, &names(found)) {
                 answer.content = Some(WITHHELD.to_owned());
                 answer.tool_calls.clear();
+                answer.attached = None;
                 blocked = Some(error);
             }
         }
         blocked
+    }
+
+    /// Removes what the provider attached to an answer if it holds personal data that has to be redacted. Redacted signatures and
+    /// reasoning would be refused.
+    fn screen_attached(&mut self, rule: &PersonalRule, answer: &mut ModelAnswer) {
+        let Some(attached) = answer.attached.as_mut().filter(|_| rule.action == FilterAction::Redact) else {
+            return;
+        };
+        let mut found = false;
+        attached.each_members(&mut |members| {
+            found |= members.values().any(|value| !personal::kinds_in(&rule.kinds, value).is_empty());
+        });
+        if found {
+            let bytes = attached.size();
+            attached.clear();
+            self.event(&EventBody::ModelAttachedDropped(DroppedAttached {
+                bytes,
+                reason: DropReason::PersonalData,
+            }));
+        }
     }
 
     /// Returns the part of another agent's result that may be shown in place of this agent's; the error when

@@ -304,7 +304,11 @@ pub fn size(message: &Message) -> usize {
         message.tool_calls.iter().map(|call| call.name.len() + call.arguments.to_string().len() + 40).sum();
     // A template may print the ids of calls and outcomes.
     let parts: usize = message.parts.iter().map(part_size).sum();
-    message.content.len().max(parts) + calls + message.call_id.as_ref().map_or(0, |id| id.as_str().len() + 12)
+    let attached = message.attached.as_ref().map_or(0, |attached| attached.size());
+    message.content.len().max(parts)
+        + calls
+        + attached
+        + message.call_id.as_ref().map_or(0, |id| id.as_str().len() + 12)
 }
 
 fn part_size(part: &ContentPart) -> usize {

@@ -83,6 +83,13 @@ bodies! {
         /// The delay in milliseconds.
         delay_ms: u64,
     }
+    /// Members of an answer that are not kept. The model goes on without them.
+    DroppedAttached {
+        /// Their bytes, as JSON.
+        bytes: usize,
+        /// The reason.
+        reason: DropReason,
+    }
     /// A declared tool that the turn does not have.
     MissingTool {
         /// Its name; absent while a guardrail holds it back, as in all events of tools.
@@ -375,4 +382,14 @@ pub enum DelegationRole {
     Parent,
     /// The delegate.
     Child,
+}
+
+/// The reason why members of an answer are not kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DropReason {
+    /// More than 64 KB of one item, or more than 256 KB of an answer.
+    Size,
+    /// They hold personal data, which the agent redacts.
+    PersonalData,
 }

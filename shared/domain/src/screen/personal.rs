@@ -130,6 +130,11 @@ pub fn replace(kinds: &[PersonalKind], text: &mut String) -> bool {
 
 /// Redacts a message in its place.
 pub fn redact_message(kinds: &[PersonalKind], message: &mut Message) {
+    if let Some(attached) = &mut message.attached {
+        attached.each_members(&mut |members| {
+            redact_all(kinds, members.values_mut());
+        });
+    }
     if message.parts.is_empty() {
         // JSON input stays JSON.
         redact_text(kinds, &mut message.content);

@@ -2,9 +2,10 @@
 //! answer.
 
 use crate::model::http::WireNames;
-use crate::model::{FinishReason, ModelAnswer, ModelRequest};
+use crate::model::{AskedCall, FinishReason, ModelAnswer, ModelRequest};
 use serde_json::{Value, json};
 use turnstone_domain::agent::ToolChoice;
+use turnstone_domain::message::AttachedItem;
 
 /// Our name for the tool. No tool of an agent has this name, because names hold no blanks.
 const ANSWER: &str = "final answer";
@@ -66,8 +67,15 @@ impl Demand {
 
     /// Makes the call of the tool the text of an answer. Beside other calls it came too early: they run first.
     pub(super) fn read(self, mut answer: ModelAnswer) -> ModelAnswer {
-        let (given, calls): (Vec<_>, Vec<_>) =
-            answer.tool_calls.into_iter().partition(|call| self != Self::Text && call.name == ANSWER);
+        let is_given = |call: &AskedCall| self != Self::Text && call.name == ANSWER;
+        if let Some(attached) = &mut answer.attached {
+            let mut calls = answer.tool_calls.iter();
+            let mut is_answer = |item: &AttachedItem| {
+                matches!(item, AttachedItem::Call { .. }) && calls.next().is_some_and(is_given)
+            };
+            attached.items.retain(|item| !is_answer(item));
+        }
+        let (given, calls): (Vec<_>, Vec<_>) = answer.tool_calls.into_iter().partition(is_given);
         if let Some(given) = given.into_iter().next().filter(|_| calls.is_empty()) {
             answer.content = Some(self.text(given.arguments)).filter(|text| !text.is_empty());
             if answer.finish_reason == FinishReason::ToolUse {

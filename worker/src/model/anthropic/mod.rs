@@ -9,10 +9,12 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use crate::model::http::{Api, Item, PartialAnswer, WireNames, count, unknown_end};
+use crate::model::http::{
+    Api, History, Item, PartialAnswer, WireNames, beside, count, unknown_end, without_nulls,
+};
 use crate::model::{FinishReason, Listener, ModelAnswer, ModelRequest, Usage};
 use demand::Demand;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The messages API. `headers` of the configuration may set another `anthropic-version`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,8 +41,14 @@ impl Api for Messages {
         Demand::of(request).names(request)
     }
 
-    fn body(&self, request: &ModelRequest, names: &WireNames, _: &Map<String, Value>) -> Value {
-        request::body(request, names)
+    fn body(
+        &self,
+        request: &ModelRequest,
+        names: &WireNames,
+        history: &History<'_>,
+        _: &Map<String, Value>,
+    ) -> Value {
+        request::body(request, names, history)
     }
 
     fn absorb(&self, answer: &mut PartialAnswer, event: &Value, listener: &Listener) -> Result<(), String> {
@@ -62,15 +70,21 @@ impl Api for Messages {
                         listener.hear(piece("text"));
                     }
                     Some("input_json_delta") => block.arguments.push_str(piece("partial_json")),
-                    _ => {}
+                    Some("citations_delta") => {
+                        let citations = json!({"citations": [delta["citation"]]});
+                        block.add_members(beside(&citations, &[]));
+                    }
+                    // Pieces of thinking, and its signature.
+                    _ => block.add_members(beside(delta, &["type"])),
                 }
             }
+            "content_block_stop" => close(answer.item(place)?),
             "message_delta" => {
                 add_counts(answer, &event["usage"]);
-                answer.ended = ended(&event["delta"])?.or(answer.ended);
+                end(answer, &event["delta"])?;
             }
             "message_stop" => answer.is_over = true,
-            // `ping`, the end of a block, and events that this version does not know.
+            // `ping`, and events that this version does not know.
             _ => {}
         }
         Ok(())
@@ -80,17 +94,17 @@ impl Api for Messages {
         let content = message["content"].as_array().ok_or("the answer holds no content")?;
         answer.set_items(content.iter().map(block))?;
         begin(answer, message);
-        answer.ended = ended(message)?;
-        Ok(())
+        end(answer, message)
     }
 
     fn finish(
         &self,
         answer: PartialAnswer,
-        request: &ModelRequest,
         names: &WireNames,
+        provider: &str,
+        request: &ModelRequest,
     ) -> Result<ModelAnswer, String> {
-        Ok(Demand::of(request).read(answer.finish(names, &request.model)?))
+        Ok(Demand::of(request).read(answer.finish(names, provider, &request.model)?))
     }
 }
 
@@ -102,8 +116,10 @@ fn begin(answer: &mut PartialAnswer, message: &Value) {
 
 /// Returns a text, a call, or a block that is not shown, such as thinking.
 fn block(said: &Value) -> Item {
-    let mut block = Item { is_call: said["type"] == "tool_use", ..Item::default() };
+    let mut block = Item::new(said["type"] == "tool_use");
     if block.is_call {
+        said["id"].as_str().unwrap_or_default().clone_into(&mut block.id);
+        block.add_members(beside(said, &["type", "id", "name", "input"]));
         said["name"].as_str().unwrap_or_default().clone_into(&mut block.name);
         // A stream begins with an empty object and sends the arguments later as text.
         if said["input"].as_object().is_none_or(|input| !input.is_empty()) && !said["input"].is_null() {
@@ -111,8 +127,27 @@ fn block(said: &Value) -> Item {
         }
     } else if said["type"] == "text" {
         said["text"].as_str().unwrap_or_default().clone_into(&mut block.text);
+        block.add_members(beside(said, &["type", "text"]));
+    } else {
+        // Also what is empty: a signature may belong to thinking that is left out.
+        block.add_members(without_nulls(said.clone()));
     }
     block
+}
+
+/// Ends a block. The input of a tool that the provider itself calls came as pieces of its text.
+fn close(block: &mut Item) {
+    if !block.is_call && !block.arguments.is_empty() {
+        let input = serde_json::from_str(&std::mem::take(&mut block.arguments)).unwrap_or_else(|_| json!({}));
+        block.set_member("input", input);
+    }
+}
+
+/// Takes the reason why the model stopped, or paused.
+fn end(answer: &mut PartialAnswer, said: &Value) -> Result<(), String> {
+    answer.is_paused |= said["stop_reason"] == "pause_turn";
+    answer.ended = ended(said)?.or(answer.ended);
+    Ok(())
 }
 
 /// Returns the reason why the model stopped; `None` while it has not.
@@ -122,7 +157,7 @@ fn block(said: &Value) -> Item {
 fn ended(said: &Value) -> Result<Option<FinishReason>, String> {
     Ok(Some(match said["stop_reason"].as_str().unwrap_or_default() {
         "" => return Ok(None),
-        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "end_turn" | "stop_sequence" | "pause_turn" => FinishReason::Stop,
         "tool_use" => FinishReason::ToolUse,
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
         "refusal" => FinishReason::ContentFilter,

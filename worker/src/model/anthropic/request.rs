@@ -2,8 +2,8 @@
 
 use super::demand::Demand;
 use crate::model::ModelRequest;
-use crate::model::http::{PDF, WireNames, parameters, without_nulls};
-use serde_json::{Value, json};
+use crate::model::http::{History, PDF, Part, WireNames, parameters, without_nulls};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use turnstone_domain::agent::ToolChoice;
@@ -13,14 +13,14 @@ use turnstone_domain::message::{ContentPart, ImageKind, Message, RequestedCall, 
 const EMPTY: &str = "(no text)";
 
 /// Returns the body for `request`.
-pub(super) fn body(request: &ModelRequest, names: &WireNames) -> Value {
+pub(super) fn body(request: &ModelRequest, names: &WireNames, history: &History<'_>) -> Value {
     let (tools, choice) = tools(request, Demand::of(request), names);
     let has_tools = !tools.is_empty();
     Value::Object(without_nulls(json!({
         "model": request.model,
         "max_tokens": request.max_tokens,
         "system": (!request.system.is_empty()).then_some(&request.system),
-        "messages": messages(&request.messages, names),
+        "messages": messages(&request.messages, names, history),
         "stream": true,
         // Our range ends at 2, the provider's at 1.
         "temperature": request.temperature.map(|temperature| temperature.min(1.0)),
@@ -65,11 +65,11 @@ fn tools(request: &ModelRequest, demand: Demand, names: &WireNames) -> (Vec<Valu
 
 /// Returns the conversation as turns of user and assistant. Consecutive messages of one role are one turn.
 /// The outcomes of tools belong to the user here, and all of them are in the turn after their calls.
-fn messages(messages: &[Arc<Message>], names: &WireNames) -> Value {
+fn messages(messages: &[Arc<Message>], names: &WireNames, history: &History<'_>) -> Value {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in messages {
         let role = if message.role == Role::Assistant { "assistant" } else { "user" };
-        let blocks = blocks(message, names);
+        let blocks = blocks(message, names, history);
         match turns.last_mut() {
             Some((last, together)) if *last == role => together.extend(blocks),
             _ => turns.push((role, blocks)),
@@ -78,9 +78,9 @@ fn messages(messages: &[Arc<Message>], names: &WireNames) -> Value {
     turns.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
 }
 
-fn blocks(message: &Message, names: &WireNames) -> Vec<Value> {
+fn blocks(message: &Message, names: &WireNames, history: &History<'_>) -> Vec<Value> {
     if message.role == Role::Tool {
-        let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
+        let call_id = message.call_id.as_ref().map_or("", |id| history.id_of(id));
         let content = match message.parts.is_empty() {
             true => message.content.as_str().into(),
             false => message.parts.iter().map(part).collect::<Value>(),
@@ -90,13 +90,29 @@ fn blocks(message: &Message, names: &WireNames) -> Vec<Value> {
     if message.role == Role::User && !message.parts.is_empty() {
         return message.parts.iter().map(part).collect();
     }
-    let calls = message.tool_calls.iter().map(|call| tool_use(call, names));
-    let said = match message.content.trim() {
-        "" if message.tool_calls.is_empty() => Some(text(EMPTY)),
-        "" => None,
-        _ => Some(text(&message.content)),
-    };
-    said.into_iter().chain(calls).collect()
+    let mut blocks = Vec::new();
+    for part in history.parts(message) {
+        blocks.extend(match part {
+            Part::Text(said, _) if said.trim().is_empty() => None,
+            Part::Text(said, members) => Some(block(members, text(said))),
+            Part::Call(call, members) => Some(block(members, tool_use(call, names, history))),
+            Part::Other(members) => Some(Value::Object(members.clone())),
+        });
+    }
+    let is_thought = |block: &Value| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
+    if blocks.last().is_none_or(is_thought) {
+        // A message neither is empty nor ends with thinking.
+        blocks.push(text(EMPTY));
+    }
+    blocks
+}
+
+/// Returns a block with more members.
+fn block(members: &Map<String, Value>, mut block: Value) -> Value {
+    for (name, value) in members {
+        block[name] = value.clone();
+    }
+    block
 }
 
 /// Returns a part of a message. A file that this provider does not accept as a document becomes text.
@@ -124,10 +140,10 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn tool_use(call: &RequestedCall, names: &WireNames) -> Value {
+fn tool_use(call: &RequestedCall, names: &WireNames, history: &History<'_>) -> Value {
     let input = match &call.arguments {
         Value::Object(_) => call.arguments.clone(),
         other => json!({"invalid_arguments": other}),
     };
-    json!({"type": "tool_use", "id": call.call_id.as_str(), "name": names.wire(&call.name), "input": input})
+    json!({"type": "tool_use", "id": history.id_of(&call.call_id), "name": names.wire(&call.name), "input": input})
 }

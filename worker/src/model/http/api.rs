@@ -1,6 +1,6 @@
 //! The parts in which the APIs of providers differ.
 
-use super::{PartialAnswer, WireNames};
+use super::{History, PartialAnswer, WireNames};
 use crate::model::{Listener, ModelAnswer, ModelRequest};
 use serde_json::{Map, Value};
 use std::fmt::Debug;
@@ -29,7 +29,19 @@ pub trait Api: Debug + Send + Sync + 'static {
     }
 
     /// Returns the body of a call. `more` has parameters that the request has no place for.
-    fn body(&self, request: &ModelRequest, names: &WireNames, more: &Map<String, Value>) -> Value;
+    fn body(
+        &self,
+        request: &ModelRequest,
+        names: &WireNames,
+        history: &History<'_>,
+        more: &Map<String, Value>,
+    ) -> Value;
+
+    /// Removes a member from the body of a call that some models do not know, if the provider's refusal is about it. Returns
+    /// true if it did.
+    fn lighten(&self, _body: &mut Value, _refusal: &str) -> bool {
+        false
+    }
 
     /// Adds one event of a stream to the answer, and passes its text to `listener`.
     ///
@@ -60,16 +72,17 @@ pub trait Api: Debug + Send + Sync + 'static {
         (!event["error"].is_null()).then(|| &event["error"])
     }
 
-    /// Returns the whole answer.
+    /// Returns the whole answer of a provider.
     ///
     /// # Errors
     /// A sentence that says why it is none.
     fn finish(
         &self,
         answer: PartialAnswer,
-        request: &ModelRequest,
         names: &WireNames,
+        provider: &str,
+        request: &ModelRequest,
     ) -> Result<ModelAnswer, String> {
-        answer.finish(names, &request.model)
+        answer.finish(names, provider, &request.model)
     }
 }

@@ -4,6 +4,8 @@
 mod api;
 mod config;
 mod failure;
+mod history;
+mod members;
 mod model;
 mod partial;
 mod stream;
@@ -13,11 +15,15 @@ mod wire_names;
 
 pub use api::Api;
 pub use config::{HttpProviderConfig, MaxTokensField, ResponseFormat, StructuredOutput};
+pub use history::{History, Part};
+pub(super) use members::beside;
 pub use model::HttpModel;
 pub use partial::{Item, PartialAnswer};
 pub(super) use value::{PDF, arguments_text, count, list, parameters, unknown_end, usage, without_nulls};
 pub use wire_names::WireNames;
 
+#[cfg(test)]
+mod attached_tests;
 #[cfg(test)]
 pub(super) mod fixture;
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! A model behind an API over HTTP: sends one request and reads one answer, both bounded.
 
 use super::config::{HttpProviderConfig, StructuredOutput};
-use super::{Api, PartialAnswer, failure, stream};
-use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
+use super::{Api, History, PartialAnswer, WireNames, failure, stream};
+use crate::model::{FinishReason, Listener, Model, ModelAnswer, ModelError, ModelRequest};
 use crate::oci::OciSigner;
 use crate::tool::header::{check_headers, resolve_headers};
 use crate::tool::{address_guard, outbound};
@@ -11,15 +11,20 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, StatusCode};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use turnstone_domain::agent::OutputContract;
+use turnstone_domain::message::{Message, Role};
 use turnstone_specs::agent_spec::model::RetryPolicy;
 use turnstone_telemetry::Secret;
 use url::Url;
 
 /// The time between two looks at an answer that is still being written.
 const POLL: Duration = Duration::from_millis(500);
+
+/// The most pauses of one answer.
+const MOST_PAUSES: usize = 16;
 
 /// The models of a provider over HTTP, with a pool of connections.
 #[derive(Debug)]
@@ -36,6 +41,8 @@ pub struct HttpModel {
     retries: Option<RetryPolicy>,
     /// Signs requests to Oracle's cloud.
     signer: Option<Arc<OciSigner>>,
+    /// Refusals of members that a model does not know, by the model: its next calls come without them.
+    refusals: Mutex<HashMap<String, String>>,
     client: Client,
 }
 
@@ -65,7 +72,8 @@ impl HttpModel {
         }
         let name = name.to_owned();
         let (given_key, retries, signer) = (None, None, None);
-        let model = Self { name, url, api, config, given_key, more: Map::new(), retries, signer, client };
+        let (more, refusals) = (Map::new(), Mutex::default());
+        let model = Self { name, url, api, config, given_key, more, retries, signer, refusals, client };
         model.headers()?;
         Ok(model)
     }
@@ -106,6 +114,68 @@ impl HttpModel {
             headers.insert(HeaderName::from_static(header), value);
         }
         Ok(headers)
+    }
+
+    /// Asks until the model has ended its answer: one that pauses goes on when it gets back what it said.
+    async fn ask(&self, request: &ModelRequest, names: &WireNames) -> Result<ModelAnswer, ModelError> {
+        let mut request = Cow::Borrowed(request);
+        let (messages, max_tokens) = (request.messages.len(), request.max_tokens);
+        let mut said: Option<ModelAnswer> = None;
+        for _ in 0..=MOST_PAUSES {
+            let partial = self.exchange_known(&request, names).await?;
+            let is_paused = partial.is_paused;
+            let answer = self.api.finish(partial, names, &self.name, &request);
+            let answer = answer.map_err(|problem| ModelError::Malformed(self.sentence(&problem)))?;
+            let answer = match said.take() {
+                Some(said) => said.continued_by(answer),
+                None => answer,
+            };
+            if !is_paused {
+                return Ok(answer);
+            }
+            let used = answer.usage.map_or(0, |usage| usage.output);
+            if used >= max_tokens {
+                return Ok(ModelAnswer { finish_reason: FinishReason::Length, ..answer });
+            }
+            let next = request.to_mut();
+            next.messages.truncate(messages);
+            next.messages.push(Arc::new(Message {
+                attached: answer.attached.clone(),
+                ..Message::text(Role::Assistant, answer.content.clone().unwrap_or_default())
+            }));
+            next.max_tokens = max_tokens - used;
+            said = Some(answer);
+        }
+        Err(ModelError::Malformed(self.sentence(&format!("the answer paused more than {MOST_PAUSES} times"))))
+    }
+
+    /// Asks once. A member that the model turns out not to know is left out, and is left out of its next calls.
+    async fn exchange_known(
+        &self,
+        request: &ModelRequest,
+        names: &WireNames,
+    ) -> Result<PartialAnswer, ModelError> {
+        let mut body = self.api.body(request, names, &History::of(request, &self.name), &self.more);
+        if self.config.store {
+            // The provider finishes the answer even when the connection is lost.
+            (body["store"], body["background"]) = (true.into(), true.into());
+        }
+        let known = self.refusals().get(&request.model).cloned();
+        if let Some(refusal) = known {
+            self.api.lighten(&mut body, &refusal);
+        }
+        match self.exchange(&body, &request.listener).await {
+            Err(ModelError::Refused(refusal)) if self.api.lighten(&mut body, &refusal) => {
+                let answer = self.exchange(&body, &request.listener).await?;
+                self.refusals().insert(request.model.clone(), refusal);
+                Ok(answer)
+            }
+            answered => answered,
+        }
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn exchange(&self, body: &Value, listener: &Listener) -> Result<PartialAnswer, ModelError> {
@@ -197,14 +267,7 @@ impl Model for HttpModel {
             }
         };
         let names = self.api.names(&request);
-        let mut body = self.api.body(&request, &names, &self.more);
-        if self.config.store {
-            // The provider finishes the answer even when the connection is lost.
-            (body["store"], body["background"]) = (true.into(), true.into());
-        }
-        let answer = self.in_time(&request, self.exchange(&body, &request.listener)).await?;
-        let answer = self.api.finish(answer, &request, &names);
-        answer.map_err(|problem| ModelError::Malformed(self.sentence(&problem)))
+        self.in_time(&request, self.ask(&request, &names)).await
     }
 
     fn keeps_answers(&self) -> bool {
@@ -218,7 +281,7 @@ impl Model for HttpModel {
         // One that failed, or that was cancelled, is no answer.
         let is_answer =
             self.api.failure(&kept).is_none() && self.api.absorb_whole(&mut answer, &kept).is_ok();
-        Ok(is_answer.then(|| self.api.finish(answer, request, &names).ok()).flatten())
+        Ok(is_answer.then(|| self.api.finish(answer, &names, &self.name, request).ok()).flatten())
     }
 
     fn takes_pictures(&self) -> bool {

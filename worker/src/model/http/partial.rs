@@ -1,11 +1,12 @@
 //! An answer while it arrives, in the form that all APIs share.
 
 use super::value::arguments;
-use super::{WireNames, unicode};
+use super::{WireNames, members, unicode};
 use crate::model::{AskedCall, FinishReason, ModelAnswer, Usage};
 use crate::tool::outbound::excerpt;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use turnstone_domain::message::{Attached, AttachedItem};
 
 /// The most items of one answer; an answer with more is refused as malformed.
 const MOST_ITEMS: usize = 256;
@@ -22,6 +23,8 @@ pub struct PartialAnswer {
     items: BTreeMap<u64, Item>,
     /// The reason why the model stopped. Then the answer is complete; only its usage may still follow.
     pub ended: Option<FinishReason>,
+    /// True if the model paused, and goes on when it is asked with what it said so far.
+    pub is_paused: bool,
     /// True if no event follows.
     pub is_over: bool,
     /// The usage.
@@ -37,7 +40,7 @@ pub struct PartialAnswer {
 pub struct Item {
     /// True if it is a call.
     pub is_call: bool,
-    /// The provider's id of a call, if pieces are recognised by it.
+    /// The provider's id of a call.
     pub id: String,
     /// The provider's index of a call, if the order of the calls is another.
     pub index: Option<u64>,
@@ -49,17 +52,58 @@ pub struct Item {
     pub text: String,
     /// The reason why the model refuses to answer.
     pub refusal: String,
+    /// The members that only the provider understands.
+    members: Map<String, Value>,
+    /// About the bytes of these members.
+    members_held: usize,
 }
 
 impl Item {
+    /// Returns an empty item.
+    pub fn new(is_call: bool) -> Self {
+        Self { is_call, ..Self::default() }
+    }
+
     /// Returns the bytes that it holds.
     pub fn held(&self) -> usize {
-        [&self.id, &self.name, &self.arguments, &self.text, &self.refusal].map(String::len).iter().sum()
+        let texts = [&self.id, &self.name, &self.arguments, &self.text, &self.refusal];
+        texts.map(String::len).iter().sum::<usize>() + self.members_held
+    }
+
+    /// Adds members, which may be pieces.
+    pub fn add_members(&mut self, members: Map<String, Value>) {
+        if !members.is_empty() {
+            self.members_held += serde_json::to_string(&members).map_or(0, |json| json.len());
+            members::merge(&mut self.members, members);
+        }
+    }
+
+    /// Adds the members of another item.
+    pub fn take_members(&mut self, other: Self) {
+        self.add_members(other.members);
+    }
+
+    /// Replaces a member of an item.
+    pub fn set_member(&mut self, name: &str, value: Value) {
+        self.members.insert(name.to_owned(), value);
+    }
+
+    /// Returns its members for the answer; `None` for an item that adds nothing to the answer.
+    fn attached(&mut self) -> Option<AttachedItem> {
+        let members = std::mem::take(&mut self.members);
+        match (self.is_call, self.text.len()) {
+            (true, _) => Some(AttachedItem::Call { id: std::mem::take(&mut self.id), members }),
+            (false, 0) => (!members.is_empty()).then_some(AttachedItem::Other { members }),
+            (false, length) => Some(AttachedItem::Text { length, members }),
+        }
     }
 
     /// Changes every text that is shown or stored.
     fn each_text(&mut self, change: &mut impl FnMut(&mut String)) {
-        [&mut self.name, &mut self.arguments, &mut self.text, &mut self.refusal].into_iter().for_each(change);
+        [&mut self.id, &mut self.name, &mut self.arguments, &mut self.text, &mut self.refusal]
+            .into_iter()
+            .for_each(&mut *change);
+        self.members.values_mut().for_each(|value| unicode::each_text(value, change));
     }
 
     /// Adds arguments: a piece of their text, or all of them as a value.
@@ -122,20 +166,22 @@ impl PartialAnswer {
         }
     }
 
-    /// Returns the whole answer; `asked_model` is its model if the provider names none.
+    /// Returns the whole answer of a provider; `asked_model` is its model if the provider names none.
     ///
     /// # Errors
     /// A sentence that says why it is none.
-    pub fn finish(self, names: &WireNames, asked_model: &str) -> Result<ModelAnswer, String> {
+    pub fn finish(self, names: &WireNames, provider: &str, asked_model: &str) -> Result<ModelAnswer, String> {
         if !self.has_begun {
             return Err("the answer holds no message".to_owned());
         }
         let (mut content, mut refusal, mut tool_calls) = (String::new(), String::new(), Vec::new());
+        let mut items = Vec::new();
         for mut item in self.items.into_values() {
             item.each_text(&mut |text| {
                 unicode::join(text);
                 unicode::without_nul(text);
             });
+            items.extend(item.attached());
             content.push_str(&item.text);
             refusal.push_str(&item.refusal);
             if item.is_call && item.name.is_empty() {
@@ -156,6 +202,14 @@ impl PartialAnswer {
             _ => FinishReason::Stop,
         };
         let content = if is_refused { refusal } else { content };
+        let has_any = |item: &AttachedItem| match item {
+            AttachedItem::Call { id, members } => !id.is_empty() || !members.is_empty(),
+            other => !other.members().is_empty(),
+        };
+        let attached = (!is_refused && items.iter().any(has_any)).then(|| {
+            let (provider, model) = (provider.to_owned(), asked_model.to_owned());
+            Box::new(Attached { provider, model, items })
+        });
         Ok(ModelAnswer {
             content: (!content.is_empty()).then_some(content),
             tool_calls,
@@ -163,6 +217,7 @@ impl PartialAnswer {
             usage: self.usage,
             model: self.model.unwrap_or_else(|| asked_model.to_owned()),
             response_id: self.response_id,
+            attached,
         })
     }
 }

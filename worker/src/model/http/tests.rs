@@ -102,7 +102,6 @@ fn recorded() -> [RecordedReply; 3] {
             tools: sample!("anthropic", "tools.sse"),
             whole: sample!("anthropic", "whole.json"),
             ends: &[
-                (r#""end_turn""#, r#""pause_turn""#),
                 (r#""end_turn""#, r#""weather""#),
                 (r#""end_turn""#, "null"),
                 (r#""max_tokens""#, r#""weather""#),

@@ -12,7 +12,7 @@ mod tests;
 pub use oci::OciChat;
 
 use crate::model::http::{
-    Api, MaxTokensField, PartialAnswer, ResponseFormat, WireNames, list, unknown_end, usage,
+    Api, History, MaxTokensField, PartialAnswer, ResponseFormat, WireNames, beside, list, unknown_end, usage,
 };
 use crate::model::{FinishReason, Listener, ModelRequest, Usage};
 use serde_json::{Map, Value};
@@ -41,8 +41,14 @@ impl Api for ChatCompletions {
         &["chat", "completions"]
     }
 
-    fn body(&self, request: &ModelRequest, names: &WireNames, more: &Map<String, Value>) -> Value {
-        request::body(request, *self, names, more)
+    fn body(
+        &self,
+        request: &ModelRequest,
+        names: &WireNames,
+        history: &History<'_>,
+        more: &Map<String, Value>,
+    ) -> Value {
+        request::body(request, *self, (names, history), more)
     }
 
     /// A whole answer differs from a chunk in one word only.
@@ -59,6 +65,10 @@ impl Api for ChatCompletions {
         let (text, item) = (text(&said["content"]), answer.item(TEXT)?);
         item.text.push_str(&text);
         item.refusal.push_str(&self::text(&said["refusal"]));
+        item.add_members(beside(
+            said,
+            &["role", "content", "refusal", "tool_calls", "function_call", "usage"],
+        ));
         list(&said["tool_calls"]).iter().try_for_each(|call| absorb_call(answer, call))?;
         listener.hear(&text);
         // Last, so that an error has the text before it.
@@ -115,6 +125,11 @@ fn absorb_call(answer: &mut PartialAnswer, call: &Value) -> Result<(), String> {
         name.clone_into(&mut item.name);
     }
     item.add_arguments(&function["arguments"]);
+    item.add_members(beside(call, &["index", "id", "type", "function"]));
+    let more = beside(function, &["name", "arguments"]);
+    if !more.is_empty() {
+        item.add_members([("function".to_owned(), more.into())].into_iter().collect());
+    }
     Ok(())
 }
 

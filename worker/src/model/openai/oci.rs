@@ -2,7 +2,7 @@
 //! `GENERIC` and `COHERE`, in signed requests. Answers come in one piece.
 
 use super::ChatCompletions;
-use crate::model::http::{Api, PartialAnswer, WireNames, list};
+use crate::model::http::{Api, History, PartialAnswer, WireNames, list};
 use crate::model::{Listener, ModelRequest};
 use serde_json::{Map, Value, json};
 
@@ -39,8 +39,14 @@ impl Api for OciChat {
         &["20231130", "actions", "chat"]
     }
 
-    fn body(&self, request: &ModelRequest, names: &WireNames, more: &Map<String, Value>) -> Value {
-        body(self, &request.model, &ChatCompletions::default().body(request, names, more))
+    fn body(
+        &self,
+        request: &ModelRequest,
+        names: &WireNames,
+        history: &History<'_>,
+        more: &Map<String, Value>,
+    ) -> Value {
+        body(self, &request.model, &ChatCompletions::default().body(request, names, history, more))
     }
 
     fn absorb(&self, answer: &mut PartialAnswer, chunk: &Value, listener: &Listener) -> Result<(), String> {

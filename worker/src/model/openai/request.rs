@@ -3,17 +3,21 @@
 use super::ChatCompletions;
 use crate::model::ModelRequest;
 use crate::model::http::{
-    MaxTokensField, PDF, ResponseFormat, WireNames, arguments_text, parameters, without_nulls,
+    History, MaxTokensField, PDF, Part, ResponseFormat, WireNames, arguments_text, parameters, without_nulls,
 };
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
 
+/// The members with the text of a model's reasoning. Providers want it back while the model works with tools, and some refuse
+/// it afterwards.
+const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+
 /// Returns the body for `request`, with more parameters.
 pub(super) fn body(
     request: &ModelRequest,
     api: ChatCompletions,
-    names: &WireNames,
+    (names, history): (&WireNames, &History<'_>),
     more: &Map<String, Value>,
 ) -> Value {
     let max_tokens = match api.max_tokens_field {
@@ -31,7 +35,7 @@ pub(super) fn body(
     let has_tools = !request.tools.is_empty();
     let mut body = without_nulls(json!({
         "model": request.model,
-        "messages": messages(request, names),
+        "messages": messages(request, names, history),
         "stream": true,
         "stream_options": {"include_usage": true},
         max_tokens: request.max_tokens,
@@ -59,7 +63,7 @@ fn response_format(output: &OutputContract, offered: ResponseFormat) -> Option<V
     }
 }
 
-fn messages(request: &ModelRequest, names: &WireNames) -> Value {
+fn messages(request: &ModelRequest, names: &WireNames, history: &History<'_>) -> Value {
     let system = (!request.system.is_empty()).then(|| json!({"role": "system", "content": request.system}));
     let mut messages: Vec<Value> = system.into_iter().collect();
     let mut pictures = Vec::new();
@@ -67,7 +71,7 @@ fn messages(request: &ModelRequest, names: &WireNames) -> Value {
         if message.role != Role::Tool {
             messages.extend(shown(&mut pictures));
         }
-        messages.push(one(message, names));
+        messages.push(one(message, names, history));
         if message.role == Role::Tool {
             pictures.extend(message.parts.iter().filter(|part| part.is_image()).map(part));
         }
@@ -87,7 +91,7 @@ fn shown(pictures: &mut Vec<Value>) -> Option<Value> {
     Some(json!({"role": "user", "content": content}))
 }
 
-fn one(message: &Message, names: &WireNames) -> Value {
+fn one(message: &Message, names: &WireNames, history: &History<'_>) -> Value {
     match message.role {
         Role::System => json!({"role": "system", "content": message.content}),
         Role::User if !message.parts.is_empty() => {
@@ -95,19 +99,33 @@ fn one(message: &Message, names: &WireNames) -> Value {
         }
         Role::User => json!({"role": "user", "content": message.content}),
         Role::Tool => {
-            let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
+            let call_id = message.call_id.as_ref().map_or("", |id| history.id_of(id));
             json!({"role": "tool", "tool_call_id": call_id, "content": message.content})
         }
-        Role::Assistant if message.tool_calls.is_empty() => {
-            json!({"role": "assistant", "content": message.content})
-        }
-        Role::Assistant => {
-            let content =
-                if message.content.is_empty() { Value::Null } else { message.content.as_str().into() };
-            let calls: Value = message.tool_calls.iter().map(|call| tool_call(call, names)).collect();
-            json!({"role": "assistant", "content": content, "tool_calls": calls})
+        Role::Assistant => assistant(message, names, history),
+    }
+}
+
+/// Returns an assistant's message, with the members that the provider attached to it and to its calls.
+fn assistant(message: &Message, names: &WireNames, history: &History<'_>) -> Value {
+    let (mut said, mut calls) = (Map::new(), Vec::new());
+    for part in history.parts(message) {
+        match part {
+            Part::Text(_, members) | Part::Other(members) => said.extend(members.clone()),
+            Part::Call(call, members) => calls.push(tool_call(call, members, names, history)),
         }
     }
+    said.insert("role".to_owned(), "assistant".into());
+    said.insert("content".to_owned(), message.content.as_str().into());
+    if calls.is_empty() {
+        said.retain(|name, _| !REASONING.contains(&name.as_str()));
+    } else {
+        if message.content.is_empty() {
+            said.insert("content".to_owned(), Value::Null);
+        }
+        said.insert("tool_calls".to_owned(), calls.into());
+    }
+    Value::Object(said)
 }
 
 /// Returns a part of a message. A file that this provider does not accept becomes text.
@@ -124,9 +142,20 @@ fn part(part: &ContentPart) -> Value {
     }
 }
 
-fn tool_call(call: &RequestedCall, names: &WireNames) -> Value {
-    let function = json!({"name": names.wire(&call.name), "arguments": arguments_text(call)});
-    json!({"id": call.call_id.as_str(), "type": "function", "function": function})
+fn tool_call(
+    call: &RequestedCall,
+    members: &Map<String, Value>,
+    names: &WireNames,
+    history: &History<'_>,
+) -> Value {
+    let mut own = members.clone();
+    let mut function = own.remove("function").unwrap_or_else(|| json!({}));
+    function["name"] = names.wire(&call.name).into();
+    function["arguments"] = arguments_text(call).into();
+    own.insert("id".to_owned(), history.id_of(&call.call_id).into());
+    own.insert("type".to_owned(), "function".into());
+    own.insert("function".to_owned(), function);
+    Value::Object(own)
 }
 
 #[cfg(test)]
@@ -136,7 +165,7 @@ mod tests {
     use crate::model::http::fixture::{picture_of_a_tool, request};
 
     fn body_of(request: &ModelRequest, api: ChatCompletions) -> Value {
-        body(request, api, &api.names(request), &Map::new())
+        body(request, api, (&api.names(request), &History::of(request, "p")), &Map::new())
     }
 
     #[test]

@@ -230,7 +230,7 @@ fn assembled(chunks: &[Value]) -> Result<ModelAnswer, String> {
     for chunk in chunks {
         ChatCompletions::default().absorb(&mut answer, chunk, &Listener::default())?;
     }
-    answer.finish(&WireNames::default(), "asked")
+    answer.finish(&WireNames::default(), "local", "asked")
 }
 
 fn delta(calls: Value) -> Value {

@@ -8,7 +8,9 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use crate::model::http::{Api, Item, PartialAnswer, WireNames, list, unknown_end, usage};
+use crate::model::http::{
+    Api, History, Item, PartialAnswer, WireNames, beside, list, unknown_end, usage, without_nulls,
+};
 use crate::model::{FinishReason, Listener, ModelRequest};
 use serde_json::{Map, Value};
 
@@ -25,8 +27,14 @@ impl Api for Responses {
         &["responses"]
     }
 
-    fn body(&self, request: &ModelRequest, names: &WireNames, more: &Map<String, Value>) -> Value {
-        request::body(request, names, more)
+    fn body(
+        &self,
+        request: &ModelRequest,
+        names: &WireNames,
+        history: &History<'_>,
+        more: &Map<String, Value>,
+    ) -> Value {
+        request::body(request, names, history, more)
     }
 
     fn absorb(&self, answer: &mut PartialAnswer, event: &Value, listener: &Listener) -> Result<(), String> {
@@ -37,8 +45,9 @@ impl Api for Responses {
                 let whole = item(&event["item"]);
                 let known = answer.item(place)?;
                 // Some servers close an item without repeating its pieces.
-                if whole.held() >= known.held() {
-                    *known = whole;
+                match whole.held() >= known.held() {
+                    true => *known = whole,
+                    false => known.take_members(whole),
                 }
             }
             "response.output_text.delta" => {
@@ -78,6 +87,12 @@ impl Api for Responses {
         Ok(())
     }
 
+    /// Models that do not reason, and servers of others, may refuse to be asked for the encrypted reasoning.
+    fn lighten(&self, body: &mut Value, refusal: &str) -> bool {
+        let is_about_it = ["include", "ncrypted"].iter().any(|word| refusal.contains(word));
+        is_about_it && body.as_object_mut().is_some_and(|body| body.remove("include").is_some())
+    }
+
     fn can_keep(&self) -> bool {
         true
     }
@@ -98,8 +113,10 @@ impl Api for Responses {
 
 /// Returns a message, a call, or an item that is not shown, such as reasoning.
 fn item(said: &Value) -> Item {
-    let mut item = Item { is_call: said["type"] == "function_call", ..Item::default() };
+    let mut item = Item::new(said["type"] == "function_call");
     if item.is_call {
+        said["call_id"].as_str().unwrap_or_default().clone_into(&mut item.id);
+        item.add_members(beside(said, &["type", "call_id", "name", "arguments"]));
         said["name"].as_str().unwrap_or_default().clone_into(&mut item.name);
         item.add_arguments(&said["arguments"]);
     }
@@ -109,6 +126,11 @@ fn item(said: &Value) -> Item {
             Some("refusal") => item.refusal.push_str(part["refusal"].as_str().unwrap_or_default()),
             _ => {}
         }
+    }
+    match said["type"].as_str() {
+        Some("function_call") => {}
+        Some("message") => item.add_members(beside(said, &["type", "role", "content"])),
+        _ => item.add_members(without_nulls(said.clone())),
     }
     item
 }

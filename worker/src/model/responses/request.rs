@@ -1,14 +1,19 @@
 //! The body of a request to the responses API.
 
 use crate::model::ModelRequest;
-use crate::model::http::{PDF, WireNames, arguments_text, parameters, without_nulls};
+use crate::model::http::{History, PDF, Part, WireNames, arguments_text, parameters, without_nulls};
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
 
 /// Returns the body for `request`, with more parameters.
-pub(super) fn body(request: &ModelRequest, names: &WireNames, more: &Map<String, Value>) -> Value {
-    let items = request.messages.iter().flat_map(|message| items(message, names));
+pub(super) fn body(
+    request: &ModelRequest,
+    names: &WireNames,
+    history: &History<'_>,
+    more: &Map<String, Value>,
+) -> Value {
+    let items = request.messages.iter().flat_map(|message| items(message, names, history));
     let tools = request.tools.iter().map(|tool| {
         // This API's default is strict, which refuses every schema with an optional property.
         json!({
@@ -26,6 +31,8 @@ pub(super) fn body(request: &ModelRequest, names: &WireNames, more: &Map<String,
         "input": items.collect::<Value>(),
         "stream": true,
         "store": false,
+        // The provider keeps no reasoning, so the next request has to hold it.
+        "include": ["reasoning.encrypted_content"],
         "max_output_tokens": request.max_tokens,
         "temperature": request.temperature,
         "top_p": request.top_p,
@@ -49,7 +56,7 @@ fn format(output: &OutputContract) -> Option<Value> {
 }
 
 /// Returns a message as items: its text is one item, and each call another.
-fn items(message: &Message, names: &WireNames) -> Vec<Value> {
+fn items(message: &Message, names: &WireNames, history: &History<'_>) -> Vec<Value> {
     match message.role {
         Role::System => vec![said("system", message)],
         Role::User if !message.parts.is_empty() => {
@@ -58,7 +65,7 @@ fn items(message: &Message, names: &WireNames) -> Vec<Value> {
         }
         Role::User => vec![said("user", message)],
         Role::Tool => {
-            let call_id = message.call_id.as_ref().map_or("", |id| id.as_str());
+            let call_id = message.call_id.as_ref().map_or("", |id| history.id_of(id));
             let output = match message.parts.is_empty() {
                 true => message.content.as_str().into(),
                 false => message.parts.iter().map(part).collect::<Value>(),
@@ -66,11 +73,44 @@ fn items(message: &Message, names: &WireNames) -> Vec<Value> {
             vec![json!({"type": "function_call_output", "call_id": call_id, "output": output})]
         }
         Role::Assistant => {
-            let text = (!message.content.is_empty() || message.tool_calls.is_empty())
-                .then(|| said("assistant", message));
-            text.into_iter().chain(message.tool_calls.iter().map(|call| function_call(call, names))).collect()
+            let parts = history.parts(message);
+            let is_whole = parts.iter().all(is_readable);
+            let item = |part: &Part<'_>| item(part, is_whole, names, history);
+            let items: Vec<Value> = parts.iter().filter_map(item).collect();
+            if items.is_empty() { vec![said("assistant", message)] } else { items }
         }
     }
+}
+
+/// Returns true if an item means something to the provider, which has kept nothing: reasoning only if it is encrypted.
+fn is_readable(part: &Part<'_>) -> bool {
+    match part {
+        Part::Other(members) => {
+            members.get("type").is_none_or(|kind| kind != "reasoning")
+                || members.contains_key("encrypted_content")
+        }
+        Part::Text(..) | Part::Call(..) => true,
+    }
+}
+
+/// Returns a part of an assistant's message as an item. The ids of items belong to the reasoning before them, so without its
+/// reasoning an answer has only words and calls.
+fn item(part: &Part<'_>, is_whole: bool, names: &WireNames, history: &History<'_>) -> Option<Value> {
+    let (mut item, members) = match part {
+        Part::Other(members) => return is_whole.then(|| Value::Object((*members).clone())),
+        Part::Call(call, members) => (function_call(call, names, history), members),
+        Part::Text(text, members) if members.is_empty() || !is_whole => {
+            (json!({"type": "message", "role": "assistant", "content": text}), members)
+        }
+        Part::Text(text, members) => {
+            let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
+            (json!({"type": "message", "role": "assistant", "content": content}), members)
+        }
+    };
+    for (name, value) in members.iter().filter(|(name, _)| is_whole || *name == "phase") {
+        item[name] = value.clone();
+    }
+    Some(item)
 }
 
 fn said(role: &str, message: &Message) -> Value {
@@ -91,10 +131,10 @@ fn part(part: &ContentPart) -> Value {
     }
 }
 
-fn function_call(call: &RequestedCall, names: &WireNames) -> Value {
+fn function_call(call: &RequestedCall, names: &WireNames, history: &History<'_>) -> Value {
     json!({
         "type": "function_call",
-        "call_id": call.call_id.as_str(),
+        "call_id": history.id_of(&call.call_id),
         "name": names.wire(&call.name),
         "arguments": arguments_text(call),
     })

@@ -137,6 +137,7 @@ fn spoken(answer: &ScriptedAnswer, request: &ModelRequest) -> Result<ModelAnswer
         usage: Some(usage),
         model: format!("scripted:{}", request.model),
         response_id: None,
+        attached: None,
     })
 }
 
@@ -158,6 +159,7 @@ impl Model for NoopModel {
             usage: Some(Usage::of(10, 1)),
             model: "noop".to_owned(),
             response_id: None,
+            attached: None,
         })
     }
 }

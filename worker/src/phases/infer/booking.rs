@@ -113,6 +113,7 @@ mod tests {
             usage,
             model: "m".to_owned(),
             response_id: None,
+            attached: None,
         }
     }
 

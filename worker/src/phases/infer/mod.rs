@@ -35,7 +35,7 @@ use booking::Booked;
 use reservation::Afforded;
 use std::sync::Arc;
 use turnstone_domain::budget::{Amount, BudgetMove};
-use turnstone_domain::event::Inferred;
+use turnstone_domain::event::{DropReason, DroppedAttached, EventBody, Inferred};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, Identified, Spent};
 
@@ -176,6 +176,12 @@ fn record(
     let (reserved, used) = (afforded.tokens, booked.tokens());
     let Booked { usage, cost, estimated } = booked;
     let (requested, cut) = whole_calls(answer.finish_reason, answer.tool_calls);
+    let mut attached = answer.attached;
+    let dropped = attached.as_mut().map_or(0, |attached| attached.limit());
+    if dropped > 0 {
+        let facts = DroppedAttached { bytes: dropped, reason: DropReason::Size };
+        outbox.event(&EventBody::ModelAttachedDropped(facts));
+    }
     let crew = flow.and_then(|run| run.crew.as_ref());
     let tool_calls: Vec<RequestedCall> = requested
         .into_iter()
@@ -219,7 +225,7 @@ fn record(
     outbox.pending.position = Some(outbox.position.clone());
     outbox.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
     if let Some(content) = content {
-        past.say(outbox, Message { tool_calls, ..Message::text(Role::Assistant, content) });
+        past.say(outbox, Message { tool_calls, attached, ..Message::text(Role::Assistant, content) });
     }
     // A summary bought in this turn is a cost of this phase.
     let (summed_in, summed_out) = past.conversation.summed_up_for(outbox.position.turn);

@@ -159,6 +159,7 @@ fn answer(message: &Message, infer: &InferBody) -> Option<ModelAnswer> {
             usage: Some(Usage { input, cached_input: 0, output, reasoning: 0 }),
             model,
             response_id: None,
+            attached: None,
         });
     }
     let requested = message
@@ -177,6 +178,7 @@ fn answer(message: &Message, infer: &InferBody) -> Option<ModelAnswer> {
         }),
         model,
         response_id: None,
+        attached: message.attached.clone(),
     })
 }
 
