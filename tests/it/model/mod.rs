@@ -1,5 +1,6 @@
 //! Models: `tool_choice`, hostile providers, and deltas.
 
+mod attached;
 mod choice;
 mod flood;
 mod hostile;
