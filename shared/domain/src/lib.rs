@@ -43,6 +43,7 @@ pub mod json;
 pub mod lease;
 pub mod memory;
 pub mod message;
+pub mod number;
 pub mod overrides;
 pub mod phase;
 pub mod policy;

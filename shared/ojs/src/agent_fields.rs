@@ -51,7 +51,7 @@ pub const SYSTEM_MANAGED: [&str; 5] = [
 /// Returns every field that a client may set and has set. One of them makes a job an agent job.
 ///
 /// # Errors
-/// 400 `AGENT_INVALID_PARAMETER` when a number in one of them is out of range.
+/// 400 `AGENT_INVALID_PARAMETER` when one of them cannot be read.
 pub fn given_in(top: &RawObject) -> Result<Map<String, Value>, OjsError> {
     let given = |name: &&str| top.given(name).map(|value| ((*name).to_owned(), value));
     let parsed = |(name, value): (String, &RawJson)| match read::value(value) {
@@ -175,8 +175,11 @@ fn field<'a, T>(
 }
 
 fn temperature(value: &Value) -> Result<f64, String> {
-    let number = value.as_f64().ok_or_else(|| format!("must be a number, not {}", read::kind(value)))?;
-    if (0.0..=2.0).contains(&number) { Ok(number) } else { Err(format!("must be from 0 to 2, not {number}")) }
+    let Value::Number(number) = value else {
+        return Err(format!("must be a number, not {}", read::kind(value)));
+    };
+    let within = number.as_f64().filter(|float| (0.0..=2.0).contains(float));
+    within.ok_or_else(|| format!("must be from 0 to 2, not {number}"))
 }
 
 fn amount(value: &Value) -> Result<i64, String> {
@@ -305,7 +308,11 @@ mod tests {
     #[test]
     fn numbers_are_read_where_they_mean_something() {
         let top: RawObject = serde_json::from_str(r#"{"x":1e400,"ext_agent_max_tokens":1e400}"#).unwrap();
-        let error = given_in(&top).unwrap_err();
-        assert_eq!((error.status, &error.details["field"]), (400, &json!("ext_agent_max_tokens")));
+        let given = given_in(&top).unwrap();
+        assert_eq!(given["ext_agent_max_tokens"].to_string(), "1e+400");
+        let number = &given["ext_agent_max_tokens"];
+        assert_eq!(temperature(number).unwrap_err(), "must be from 0 to 2, not 1e+400");
+        let whole = "must be a whole number of at most 64 bits, not 1e+400";
+        assert_eq!(read::integer_from(number, 1).unwrap_err(), whole);
     }
 }

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 use turnstone_domain::{RawJson, RawObject};
 
-/// Parses a text; a number that is out of range is refused here, where its value matters.
+/// Parses a text.
 pub(crate) fn value(raw: &RawJson) -> Result<Value, String> {
-    raw.parse().map_err(|_| "holds a number that is out of range".to_owned())
+    raw.parse().map_err(|error| format!("cannot be read: {error}"))
 }
 
 pub(crate) fn text(value: &Value) -> Result<&str, String> {

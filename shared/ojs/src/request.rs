@@ -363,7 +363,7 @@ mod tests {
             (r#""name":null"#, "name is missing", "name"),
             (r#""name":1"#, "name must be a string, not a number", "name"),
             (r#""count":6"#, "count must be at most 5, not 6", "count"),
-            (r#""count":1e400"#, "count holds a number that is out of range", "count"),
+            (r#""count":1e400"#, "count must be a whole number of at most 64 bits, not 1e+400", "count"),
             (r#""whole":1.0"#, "whole must be a whole number of at most 64 bits, not 1.0", "whole"),
             (r#""whole":[]"#, "whole must be an integer, not an array", "whole"),
             (r#""text":{}"#, "text must be a string, not an object", "text"),

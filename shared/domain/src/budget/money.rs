@@ -1,7 +1,9 @@
 //! Amounts of money: whole millionths of a currency, never floating point.
 
-use serde::de::{Error, Visitor};
+use crate::number::exact_float;
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 
@@ -54,34 +56,17 @@ impl Serialize for Amount {
 
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Decimal;
-
-        impl Visitor<'_> for Decimal {
-            type Value = Amount;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an amount of money such as 12.50, as a number or as text")
+        const EXPECTED: &str = "an amount of money such as 12.50, as a number or as text";
+        let text = match Value::deserialize(deserializer)? {
+            Value::String(text) => text,
+            // The shortest text of a number that was written with an exponent is a decimal.
+            Value::Number(number) if number.as_str().contains(['e', 'E']) => {
+                exact_float(&number).map(|float| float.to_string()).ok_or_else(|| Error::custom(EXPECTED))?
             }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Amount, E> {
-                text.parse().map_err(E::custom)
-            }
-
-            fn visit_i64<E: Error>(self, whole: i64) -> Result<Amount, E> {
-                self.visit_str(&whole.to_string())
-            }
-
-            fn visit_u64<E: Error>(self, whole: u64) -> Result<Amount, E> {
-                self.visit_str(&whole.to_string())
-            }
-
-            fn visit_f64<E: Error>(self, decimal: f64) -> Result<Amount, E> {
-                // The shortest text of a number that was written as a decimal is that decimal.
-                self.visit_str(&decimal.to_string())
-            }
-        }
-
-        deserializer.deserialize_any(Decimal)
+            Value::Number(number) => number.to_string(),
+            _ => return Err(Error::custom(format!("expected {EXPECTED}"))),
+        };
+        text.parse().map_err(Error::custom)
     }
 }
 

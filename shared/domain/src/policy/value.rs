@@ -1,6 +1,7 @@
 //! JSON as CEL values, and a result as JSON.
 
 use super::PolicyError;
+use crate::number::exact_float;
 use cel::Value as Cel;
 use cel::common::types::{
     CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
@@ -8,7 +9,7 @@ use cel::common::types::{
 use cel::common::value::Val;
 use cel::objects::Key;
 use chrono::SecondsFormat;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
 
 /// The most bytes of JSON that an expression with loops may read, and that any expression may return.
@@ -91,7 +92,9 @@ pub(super) fn cel(value: &Value, depth: usize, left: &mut Left) -> Result<Bound,
             match (number.as_i64(), number.as_u64()) {
                 (Some(signed), _) => Box::new(CelInt::from(signed)),
                 (None, Some(unsigned)) => Box::new(CelUInt::from(unsigned)),
-                (None, None) => Box::new(CelDouble::from(number.as_f64().unwrap_or(f64::NAN))),
+                (None, None) => Box::new(CelDouble::from(exact_float(number).ok_or_else(|| {
+                    PolicyError::Input(format!("CEL cannot hold every digit of the number {}", shown(number)))
+                })?)),
             }
         }
         Value::String(text) => {
@@ -107,6 +110,11 @@ pub(super) fn cel(value: &Value, depth: usize, left: &mut Left) -> Result<Bound,
         }
         Value::Object(map) => Box::new(object(map.iter(), depth, left)?),
     })
+}
+
+/// Returns the beginning of a number.
+fn shown(number: &Number) -> String {
+    number.as_str().chars().take(40).collect()
 }
 
 /// Entries of a JSON object as CEL reads them.
@@ -150,7 +158,7 @@ fn json(value: &Cel, depth: usize, left: &mut Left) -> Result<Value, PolicyError
         Cel::Bool(flag) => Value::Bool(*flag),
         Cel::Int(number) => Value::from(*number),
         Cel::UInt(number) => Value::from(*number),
-        Cel::Float(number) => serde_json::Number::from_f64(*number)
+        Cel::Float(number) => Number::from_f64(*number)
             .map(Value::Number)
             .ok_or_else(|| PolicyError::Evaluation("its result is not a finite number".to_owned()))?,
         Cel::String(text) => {

@@ -1,10 +1,8 @@
 //! One spelling for every JSON value (after RFC 8785): no white space, keys sorted, texts in NFC, numbers by value.
 
-use serde_json::{Number, Value};
+use serde_json::Value;
+use turnstone_domain::number::one_spelling;
 use unicode_normalization::UnicodeNormalization;
-
-/// Up to here every whole number is a float of its own, so `1.0` and `1` compare as the same.
-const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Returns the one spelling of a value.
 pub(super) fn canonical(value: &Value) -> String {
@@ -17,7 +15,7 @@ fn write(value: &Value, out: &mut String) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        Value::Number(number) => write_number(number, out),
+        Value::Number(number) => out.push_str(&one_spelling(number)),
         Value::String(text) => write_text(text, out),
         Value::Array(items) => {
             out.push('[');
@@ -48,16 +46,6 @@ fn write(value: &Value, out: &mut String) {
 
 fn write_text(text: &str, out: &mut String) {
     out.push_str(&Value::String(text.nfc().collect()).to_string());
-}
-
-/// Whole numbers of 64 bits keep every digit, which RFC 8785 would round: two long ids are two ids.
-fn write_number(number: &Number, out: &mut String) {
-    let whole =
-        number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT);
-    match whole {
-        Some(float) => out.push_str(&format!("{float:.0}")),
-        None => out.push_str(&number.to_string()),
-    }
 }
 
 #[cfg(test)]
