@@ -80,6 +80,7 @@ fn request(toolbox: &Toolbox, tools: &[&str], messages: Vec<Message>) -> ModelRe
         frequency_penalty: None,
         presence_penalty: None,
         max_tokens: 4096,
+        unbounded: false,
         output: OutputContract::default(),
         timeout: Duration::from_secs(30),
         listener: Listener::default(),

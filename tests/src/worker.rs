@@ -38,6 +38,7 @@ pub fn deps(
         drain_grace: DRAIN_GRACE,
         model_timeout: Duration::from_secs(30),
         max_tokens: 1024,
+        on_context_overflow: turnstone_worker::options::OnContextOverflow::default(),
         on_exceed: turnstone_domain::budget::OnExceed::Retry,
         raise_wait: Some(Duration::from_secs(7 * 86_400)),
         review_deadline: None,

@@ -1,5 +1,6 @@
 //! The operator's settings of a worker.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use turnstone_domain::agent::FanOutRules;
 use turnstone_domain::artifact::ArtifactLimits;
@@ -22,6 +23,8 @@ pub struct WorkerOptions {
     pub model_timeout: Duration,
     /// The most tokens of one answer, unless agent or job set another number.
     pub max_tokens: i64,
+    /// The answer to a prompt that is longer than the model's context.
+    pub on_context_overflow: OnContextOverflow,
     /// The fate of a job whose next call does not fit into a budget without a rule of its own.
     pub on_exceed: OnExceed,
     /// The longest that a parked job waits for a raise of its budget; `None` is without end.
@@ -33,6 +36,19 @@ pub struct WorkerOptions {
     pub artifacts: ArtifactLimits,
     /// The bounds for delegations.
     pub fan_out: FanOutRules,
+}
+
+/// The answer to a prompt that is longer than the model's context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnContextOverflow {
+    /// The next model of the list whose configured context has room; if there is none, as [`Self::Shorten`].
+    #[default]
+    Fallback,
+    /// The oldest outcomes of tools are shortened; if there are none, as [`Self::Fail`].
+    Shorten,
+    /// The job fails for good.
+    Fail,
 }
 
 impl WorkerOptions {

@@ -186,7 +186,7 @@ mod tests {
         let (_, hint) = refusal("[models]\nxyzzy = 1\n", &[]);
         assert_eq!(
             hint,
-            "known here: default_provider, default_model, timeout_ms, max_tokens, context_tokens"
+            "known here: default_provider, default_model, timeout_ms, max_tokens, context_tokens, on_context_overflow"
         );
     }
 

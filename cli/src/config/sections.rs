@@ -15,6 +15,7 @@ use turnstone_domain::review::ReviewRules;
 use turnstone_telemetry::{LogFormat, SecretRef};
 use turnstone_worker::model::estimates::Estimates;
 use turnstone_worker::model::{LimitConfig, PriceConfig, ProviderConfig};
+use turnstone_worker::options::OnContextOverflow;
 use turnstone_worker::tool::{McpConfig, RemoteConfig, ToolConfig, ToolPolicy};
 
 /// The effective configuration.
@@ -303,6 +304,8 @@ pub struct ModelsConfig {
     pub max_tokens: u32,
     /// The most tokens of a prompt and its answer together, by `provider/model`. A higher count of a call is not believed.
     pub context_tokens: BTreeMap<String, u32>,
+    /// The answer to a prompt that is longer than the model's context.
+    pub on_context_overflow: OnContextOverflow,
 }
 
 impl Default for ModelsConfig {
@@ -313,6 +316,7 @@ impl Default for ModelsConfig {
             timeout_ms: 120_000,
             max_tokens: 4_096,
             context_tokens: BTreeMap::new(),
+            on_context_overflow: OnContextOverflow::default(),
         }
     }
 }

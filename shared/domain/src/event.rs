@@ -179,6 +179,8 @@ events! {
     /// Messages that no longer fit into the window were replaced by a summary, which a model wrote and which was paid
     /// for.
     HistorySummarized = "history.summarized", Summary;
+    /// The prompt was longer than the model's context, so the model got the oldest outcomes of tools shortened.
+    HistoryShortened = "history.shortened", ShortenedHistory;
     /// The engagement begins with messages of earlier ones with the same user; `GET /engagements/{id}/messages` shows
     /// them.
     MemoryRecalled = "memory.recalled", Recalled;
@@ -266,6 +268,7 @@ impl EventName {
                 | Self::OutputRejected
                 | Self::ContentFlagged
                 | Self::HistorySummarized
+                | Self::HistoryShortened
                 | Self::MemoryRecalled
                 | Self::StateChanged
                 | Self::StateRolledBack

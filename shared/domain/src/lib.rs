@@ -30,6 +30,7 @@ pub mod comparison;
 pub mod cron;
 pub mod digest;
 pub mod duration;
+pub mod embedded;
 pub mod engagement;
 pub mod error;
 pub mod event;

@@ -3,6 +3,8 @@
 use super::run::Crew;
 use super::template::render;
 use super::tools::capability;
+use crate::model::declared::BOUNDS;
+use serde_json::Value;
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::errors::{ErrorPolicy, RetryRule};
@@ -93,10 +95,9 @@ fn retries(policy: &RetryPolicy) -> RetryRule {
 }
 
 fn model(config: &LlmConfig) -> ModelChoice {
-    let number =
-        |name: &str| config.default_generation_parameters.get(name).and_then(serde_json::Value::as_f64);
-    let whole =
-        |name: &str| config.default_generation_parameters.get(name).and_then(serde_json::Value::as_i64);
+    let number = |name: &str| config.default_generation_parameters.get(name).and_then(Value::as_f64);
+    let whole = |name: &str| config.default_generation_parameters.get(name).and_then(Value::as_i64);
+    let is_null = |name: &str| config.default_generation_parameters.get(name).is_some_and(Value::is_null);
     let provider = match &config.kind {
         LlmKind::LlmConfig { api_provider } if config.url.is_none() => api_provider.clone(),
         _ => None,
@@ -105,7 +106,8 @@ fn model(config: &LlmConfig) -> ModelChoice {
         models: vec![ModelRef { provider, model: config.model_id.clone() }],
         temperature: number("temperature"),
         top_p: number("top_p"),
-        max_tokens: whole("max_tokens"),
+        max_tokens: BOUNDS.iter().find_map(|name| whole(name)),
+        unbounded: BOUNDS.iter().any(|name| is_null(name)),
         ..ModelChoice::default()
     }
 }

@@ -3,7 +3,7 @@
 use super::Model;
 use super::cloud::VertexModel;
 pub use super::cloud::{ServiceAccount, oci as oci_model};
-use super::http::{Api, HttpModel, HttpProviderConfig};
+use super::http::{Api, HttpModel, HttpProviderConfig, MaxTokensField, MaxTokensFields};
 use super::openai::ChatCompletions;
 use super::responses::Responses;
 use reqwest::Client;
@@ -15,7 +15,9 @@ use turnstone_telemetry::Secret;
 use url::Url;
 
 /// Parameters that the request has a place of its own for.
-const OWN: [&str; 3] = ["max_tokens", "temperature", "top_p"];
+const OWN: [&str; 2] = ["temperature", "top_p"];
+/// The names of the bound on the answer in documents.
+pub const BOUNDS: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
 /// The address of Gemini's API in the form of OpenAI's, as Google documents it.
 const GEMINI: &str = "https://generativelanguage.googleapis.com/v1beta/openai";
@@ -72,7 +74,15 @@ pub fn model(
     let (more, retries) = (parameters(config), config.retry_policy.clone());
     let api: Box<dyn Api> = match config.api_type.as_deref() {
         Some("responses") => Box::new(Responses),
-        _ => Box::new(ChatCompletions::default()),
+        _ => {
+            let own = ChatCompletions::default().base_url();
+            let max_tokens_field =
+                match config.default_generation_parameters.contains_key("max_completion_tokens") {
+                    true => MaxTokensFields::One(MaxTokensField::MaxCompletionTokens),
+                    false => MaxTokensFields::of_address(address.as_str(), own),
+                };
+            Box::new(ChatCompletions { max_tokens_field, ..ChatCompletions::default() })
+        }
     };
     let settings = HttpProviderConfig { base_url: Some(address.to_string()), ..Default::default() };
     Ok(Arc::new(HttpModel::new(name, api, settings, client)?.with(key, more).with_retries(retries)))
@@ -80,7 +90,10 @@ pub fn model(
 
 /// The parameters that the request has no place of its own for.
 pub fn parameters(config: &LlmConfig) -> Map<String, Value> {
-    let more = config.default_generation_parameters.iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
+    let more = config
+        .default_generation_parameters
+        .iter()
+        .filter(|(name, _)| !OWN.contains(&name.as_str()) && !BOUNDS.contains(&name.as_str()));
     more.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 

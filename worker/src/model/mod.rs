@@ -14,7 +14,9 @@ pub mod said;
 pub mod scripted;
 pub mod usage;
 
-pub use http::{HttpProviderConfig, MaxTokensField, ResponseFormat, StructuredOutput};
+#[cfg(test)]
+pub(crate) use http::fixture::request as request_of_test;
+pub use http::{HttpProviderConfig, MaxTokensField, MaxTokensFields, ResponseFormat, StructuredOutput};
 pub use limits::{LimitConfig, ModelLimits};
 pub use prices::{PriceConfig, Prices};
 pub use providers::{ModelDefaults, ProviderConfig, Providers};
@@ -52,14 +54,23 @@ pub struct ModelRequest {
     pub frequency_penalty: Option<f64>,
     /// From −2.0 to 2.0; `None` leaves it to the provider.
     pub presence_penalty: Option<f64>,
-    /// The most tokens of the answer; always sent, because the budget was reserved for it.
+    /// The most tokens of the answer, for which the budget is reserved.
     pub max_tokens: i64,
+    /// True if the provider is not told `max_tokens`, unless its API demands it.
+    pub unbounded: bool,
     /// The demanded form of the answer.
     pub output: OutputContract,
     /// The longest the whole call may take.
     pub timeout: Duration,
     /// Receives the text while the model writes it; providers that do not stream call it never.
     pub listener: Listener,
+}
+
+impl ModelRequest {
+    /// Returns the bound on the answer that the provider is told.
+    fn bound(&self) -> Option<i64> {
+        (!self.unbounded).then_some(self.max_tokens)
+    }
 }
 
 /// A tool as it is described to the model.
@@ -146,6 +157,9 @@ pub enum ModelError {
     /// The provider refused the request (400, 401, 403 …): every other model would refuse it too.
     #[error("{0}")]
     Refused(String),
+    /// The prompt is longer than the model's context.
+    #[error("{0}")]
+    TooLong(String),
     /// The answer cannot be parsed.
     #[error("{0}")]
     Malformed(String),
@@ -160,6 +174,7 @@ impl ModelError {
             Self::Unavailable(_) | Self::Cut(_) => "unavailable",
             Self::Timeout(_) => "timeout",
             Self::Refused(_) => "refused",
+            Self::TooLong(_) => "too_long",
             Self::Malformed(_) => "malformed",
         }
     }

@@ -3,7 +3,7 @@
 use crate::breakers::BreakerConfig;
 use crate::model::Model;
 use crate::model::anthropic::Messages;
-use crate::model::http::{Api, HttpModel, HttpProviderConfig, MaxTokensField};
+use crate::model::http::{Api, HttpModel, HttpProviderConfig, MaxTokensFields};
 use crate::model::openai::ChatCompletions;
 use crate::model::responses::Responses;
 use crate::model::scripted::ScriptedModel;
@@ -64,14 +64,9 @@ where
     let mut config = HttpProviderConfig::deserialize(deserializer)?;
     let own = ChatCompletions::default().base_url();
     let address = config.base_url.get_or_insert_with(|| own.to_owned());
-    // OpenAI's reasoning models refuse the older name, which nearly every other server needs.
-    let field = if address.trim_end_matches('/') == own {
-        MaxTokensField::MaxCompletionTokens
-    } else {
-        MaxTokensField::MaxTokens
-    };
+    let fields = MaxTokensFields::of_address(address, own);
     config.response_format.get_or_insert_default();
-    config.max_tokens_field.get_or_insert(field);
+    config.max_tokens_field.get_or_insert(fields);
     only_kept::<ChatCompletions, D>(config)
 }
 
@@ -285,7 +280,7 @@ fn build(
         ProviderConfig::OpenAi(config) => {
             let api = ChatCompletions {
                 response_format: config.response_format.unwrap_or_default(),
-                max_tokens_field: config.max_tokens_field.unwrap_or_default(),
+                max_tokens_field: config.max_tokens_field.clone().unwrap_or_default(),
             };
             (Box::new(api), config)
         }

@@ -9,9 +9,9 @@ use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::Value;
 use turnstone_domain::JobError;
 use turnstone_domain::agent::{OutputFormat, ToolChoice};
+use turnstone_domain::embedded;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::event::{EventBody, RejectedOutput};
-use turnstone_domain::json;
 use turnstone_domain::turn_write::Position;
 
 /// The complaint about an answer without text and calls.
@@ -165,11 +165,10 @@ fn answer(past: &TurnHistory, outbox: &Outbox) -> Result<Value, String> {
     {
         return Ok(text.into());
     }
-    let value = json::unambiguous(json::unfenced(text))?;
-    if let Some(schema) = &outbox.claimed.agent.output.schema {
-        outbox.claimed.deps.check(schema, &value)?;
-    }
-    Ok(value)
+    let schema = outbox.claimed.agent.output.schema.as_ref();
+    embedded::find(text, &|value| {
+        schema.map_or(Ok(()), |schema| outbox.claimed.deps.check(schema, value).map(drop))
+    })
 }
 
 fn text_of(past: &TurnHistory) -> &str {

@@ -23,6 +23,7 @@ fn asking_for_the_tool() -> ModelAnswer {
         usage: Some(Usage::of(10, 1)),
         model: "noop".to_owned(),
         response_id: None,
+        attached: None,
     }
 }
 

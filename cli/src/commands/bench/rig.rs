@@ -13,6 +13,7 @@ use turnstone_domain::agent::FanOutRules;
 use turnstone_domain::ids::SystemIds;
 use turnstone_store::Ledger;
 use turnstone_worker::model::{Model, Providers};
+use turnstone_worker::options::OnContextOverflow;
 use turnstone_worker::tool::Toolbox;
 use turnstone_worker::{Deps, Worker, WorkerOptions};
 
@@ -57,6 +58,7 @@ impl Rig {
             drain_grace: Duration::from_secs(5),
             model_timeout: Duration::from_secs(600),
             max_tokens: 1024,
+            on_context_overflow: OnContextOverflow::default(),
             on_exceed: turnstone_domain::budget::OnExceed::Retry,
             raise_wait: None,
             review_deadline: None,

@@ -242,6 +242,11 @@ fn of_model(body: &E) -> Option<Words> {
             let tokens = summary.tokens_in.saturating_add(summary.tokens_out);
             return Some(Words { tokens: Some(tokens), ..words });
         }
+        E::HistoryShortened(shortened) => {
+            let what =
+                format!("the prompt is too long; {} outcomes of tools are shortened", shortened.results);
+            (what, "infer: the model is called again")
+        }
         E::OutputRejected(refused) => {
             let what = format!("the answer is refused, asked once more: {}", text(&refused.message));
             (what, "infer: the model is called again")

@@ -80,6 +80,7 @@ pub fn options(config: &Config, worker_id: String) -> WorkerOptions {
         drain_grace: Duration::from_millis(worker.drain_grace_ms),
         model_timeout: Duration::from_millis(models.timeout_ms),
         max_tokens: models.max_tokens.into(),
+        on_context_overflow: models.on_context_overflow,
         on_exceed: config.budgets.of_engagements().unwrap_or_default(),
         raise_wait: config.budgets.raise_wait(),
         review_deadline: worker.review_deadline_ms.map(Duration::from_millis),

@@ -67,6 +67,8 @@ kinds! {
     ToolTimeout = "AGENT_TOOL_TIMEOUT", ToolTimeout, "agent.tool_timeout", true;
     /// No model of the list could be reached.
     ModelUnavailable = "AGENT_MODEL_UNAVAILABLE", LlmError, "agent.model_unavailable", true;
+    /// The prompt is longer than the model's context, and nothing of it can be shortened.
+    ContextOverflow = "AGENT_CONTEXT_OVERFLOW", LlmError, "agent.context_overflow", false;
     /// The provider refused the request, or its answer could not be read.
     Model = "OSSA_LLM_ERROR", LlmError, "agent.model", true;
     /// The model took too long.

@@ -83,6 +83,13 @@ bodies! {
         /// The delay in milliseconds.
         delay_ms: u64,
     }
+    /// Outcomes of tools that the model got shortened.
+    ShortenedHistory {
+        /// The number of outcomes.
+        results: usize,
+        /// The bytes that were left out.
+        bytes: usize,
+    }
     /// Members of an answer that are not kept. The model goes on without them.
     DroppedAttached {
         /// Their bytes, as JSON.

@@ -94,6 +94,7 @@ fn model(llm: &Node) -> ModelChoice {
             &["parameters", "presencePenalty"],
             &["parameters", "presence_penalty"],
         ]),
+        unbounded: false,
         max_tokens: first(&[
             &["maxTokens"],
             &["max_tokens"],

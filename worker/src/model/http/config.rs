@@ -21,9 +21,9 @@ pub struct HttpProviderConfig {
     /// `openai` only: the form in which the API receives the demand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ResponseFormat>,
-    /// `openai` only: the provider's name for the bound on the answer.
+    /// `openai` only: the provider's name for the bound on the answer; one for all models, or by the model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_tokens_field: Option<MaxTokensField>,
+    pub max_tokens_field: Option<MaxTokensFields>,
     /// `openai-responses` only: true if the provider keeps answers, so that a paid one is fetched after a crash.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub store: bool,
@@ -76,4 +76,45 @@ pub enum MaxTokensField {
     MaxTokens,
     /// Required by OpenAI's reasoning models.
     MaxCompletionTokens,
+    /// No bound is sent.
+    None,
+}
+
+/// The names of the bound.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum MaxTokensFields {
+    /// One name.
+    One(MaxTokensField),
+    /// Names by the model; `*` is that of all others.
+    ByModel(BTreeMap<String, MaxTokensField>),
+}
+
+impl MaxTokensFields {
+    /// Returns the default for an address of chat completions. OpenAI's reasoning models refuse the older name, which nearly
+    /// every other server needs.
+    #[must_use]
+    pub fn of_address(base_url: &str, own: &str) -> Self {
+        Self::One(match base_url.trim_end_matches('/') == own {
+            true => MaxTokensField::MaxCompletionTokens,
+            false => MaxTokensField::MaxTokens,
+        })
+    }
+
+    /// Returns the name for a model.
+    #[must_use]
+    pub fn of(&self, model: &str) -> MaxTokensField {
+        match self {
+            Self::One(field) => *field,
+            Self::ByModel(fields) => {
+                fields.get(model).or_else(|| fields.get("*")).copied().unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl Default for MaxTokensFields {
+    fn default() -> Self {
+        Self::One(MaxTokensField::default())
+    }
 }

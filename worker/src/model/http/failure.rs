@@ -30,7 +30,8 @@ pub(super) async fn of_response(
         Ok((body, _)) => message(body),
         Err(error) => error.to_string(),
     };
-    let error = of_status(status, &said, retry_after_ms, describe);
+    let whole = read.as_ref().map(|(body, _)| String::from_utf8_lossy(body)).unwrap_or_default();
+    let error = of_status(status, (&said, &whole), retry_after_ms, describe);
     let Some(policy) = policy else { return error };
     let body: Value = read.ok().and_then(|(body, _)| serde_json::from_slice(&body).ok()).unwrap_or_default();
     match (policy.covers(status, &error_codes(&body)), error) {
@@ -54,7 +55,8 @@ pub(super) fn in_document(error: &Value, describe: &impl Fn(&str) -> String) -> 
         .filter(|code| (400..600).contains(code))
         .or_else(|| [&error["code"], &error["type"]].into_iter().find_map(|word| status_of(word.as_str()?)))
         .unwrap_or(500);
-    of_status(status, &message_in(error).unwrap_or_else(|| "no message".to_owned()), None, describe)
+    let said = message_in(error).unwrap_or_else(|| "no message".to_owned());
+    of_status(status, (&said, &error.to_string()), None, describe)
 }
 
 /// Returns the status for a provider's error code, as if the answer had not begun yet.
@@ -73,9 +75,33 @@ fn status_of(word: &str) -> Option<u16> {
     })
 }
 
+/// Parts of the codes and messages by which providers say that a prompt is too long for the model.
+const TOO_LONG: [&str; 13] = [
+    "context_length",
+    "context length",
+    "context_window",
+    "context window",
+    "context size",
+    "context_size",
+    "maximum context",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "too many input tokens",
+    "reduce the length",
+    "input token count",
+];
+
+/// Returns true if a provider refuses a request for the length of its prompt.
+fn is_too_long(status: u16, whole: &str) -> bool {
+    let whole = whole.to_lowercase();
+    status == 413 || (matches!(status, 400 | 422) && TOO_LONG.iter().any(|words| whole.contains(words)))
+}
+
+/// Returns the error for a status, with the provider's message and all that it says.
 fn of_status(
     status: u16,
-    said: &str,
+    (said, whole): (&str, &str),
     retry_after_ms: Option<u64>,
     describe: &impl Fn(&str) -> String,
 ) -> ModelError {
@@ -94,6 +120,7 @@ fn of_status(
         300..=399 => ModelError::Refused(describe(&format!(
             "{sentence} (a redirect, which is not followed; correct base_url)"
         ))),
+        _ if is_too_long(status, whole) => ModelError::TooLong(describe(&sentence)),
         _ => ModelError::Refused(describe(&sentence)),
     }
 }
@@ -133,23 +160,48 @@ mod tests {
         text.to_owned()
     }
 
+    /// A prompt that is too long is known by the codes and the words of the providers.
+    #[test]
+    fn a_prompt_that_is_too_long_is_known() {
+        for (status, said) in [
+            (400, r#"{"code":"context_length_exceeded","message":"no"}"#),
+            (400, "This model's maximum context length is 8192 tokens."),
+            (400, "prompt is too long: 210000 tokens > 200000 maximum"),
+            (422, "Input is too long for requested model."),
+            (400, "the request exceeds the available context size"),
+            (413, ""),
+        ] {
+            let error = of_status(status, ("", said), None, &|text: &str| text.to_owned());
+            assert!(matches!(error, ModelError::TooLong(_)), "{said}: {error:?}");
+        }
+        for (status, said) in
+            [(400, "tools: the name is too long"), (401, "context window"), (500, "context window")]
+        {
+            let error = of_status(status, ("", said), None, &|text: &str| text.to_owned());
+            assert!(!matches!(error, ModelError::TooLong(_)), "{said}: {error:?}");
+        }
+    }
+
     #[test]
     fn a_status_says_what_the_turn_does_next() {
         for status in [404, 408, 409, 500, 502, 503, 529] {
             assert!(
-                matches!(of_status(status, "x", None, &describe), ModelError::Unavailable(_)),
+                matches!(of_status(status, ("x", "x"), None, &describe), ModelError::Unavailable(_)),
                 "{status}"
             );
         }
         for status in [301, 400, 401, 402, 403, 413, 422] {
-            assert!(matches!(of_status(status, "x", None, &describe), ModelError::Refused(_)), "{status}");
+            assert!(
+                matches!(of_status(status, ("x", "x"), None, &describe), ModelError::Refused(_)),
+                "{status}"
+            );
         }
         for status in [429, 503, 529] {
-            let limited = of_status(status, "x", Some(5), &describe);
+            let limited = of_status(status, ("x", ""), Some(5), &describe);
             assert!(matches!(limited, ModelError::RateLimited { retry_after_ms: Some(5), .. }), "{status}");
         }
         assert_eq!(
-            of_status(400, &"y".repeat(1000), None, &describe).to_string().chars().count(),
+            of_status(400, (&"y".repeat(1000), ""), None, &describe).to_string().chars().count(),
             "status 400: …".chars().count() + 300
         );
     }

@@ -74,6 +74,7 @@ pub fn request() -> ModelRequest {
         frequency_penalty: None,
         presence_penalty: None,
         max_tokens: 100,
+        unbounded: false,
         output: OutputContract::default(),
         timeout: Duration::from_secs(20),
         listener: Listener::default(),

@@ -14,7 +14,7 @@ mod value;
 mod wire_names;
 
 pub use api::Api;
-pub use config::{HttpProviderConfig, MaxTokensField, ResponseFormat, StructuredOutput};
+pub use config::{HttpProviderConfig, MaxTokensField, MaxTokensFields, ResponseFormat, StructuredOutput};
 pub use history::{History, Part};
 pub(super) use members::beside;
 pub use model::HttpModel;

@@ -12,7 +12,7 @@ mod tests;
 pub use oci::OciChat;
 
 use crate::model::http::{
-    Api, History, MaxTokensField, PartialAnswer, ResponseFormat, WireNames, beside, list, unknown_end, usage,
+    Api, History, MaxTokensFields, PartialAnswer, ResponseFormat, WireNames, beside, list, unknown_end, usage,
 };
 use crate::model::{FinishReason, Listener, ModelRequest, Usage};
 use serde_json::{Map, Value};
@@ -24,12 +24,12 @@ const MOST_CALLS: u64 = 128;
 const TEXT: u64 = 0;
 
 /// Chat completions, in the form that a provider supports.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ChatCompletions {
     /// The form in which the API receives the demand for a form of the answer.
     pub response_format: ResponseFormat,
-    /// The provider's name for the bound on the answer.
-    pub max_tokens_field: MaxTokensField,
+    /// The provider's names for the bound on the answer.
+    pub max_tokens_field: MaxTokensFields,
 }
 
 impl Api for ChatCompletions {
@@ -48,7 +48,20 @@ impl Api for ChatCompletions {
         history: &History<'_>,
         more: &Map<String, Value>,
     ) -> Value {
-        request::body(request, *self, (names, history), more)
+        request::body(request, self, (names, history), more)
+    }
+
+    /// Models differ in the name of the bound.
+    fn lighten(&self, body: &mut Value, refusal: &str) -> bool {
+        let Some(body) = body.as_object_mut() else { return false };
+        let names = ["max_tokens", "max_completion_tokens"];
+        let Some(sent) = names.into_iter().find(|name| body.contains_key(*name)) else { return false };
+        let Some(bound) = body.get(sent).cloned().filter(|_| refusal.contains(sent)) else { return false };
+        body.remove(sent);
+        body.extend(
+            names.into_iter().filter(|name| *name != sent).map(|name| (name.to_owned(), bound.clone())),
+        );
+        true
     }
 
     /// A whole answer differs from a chunk in one word only.

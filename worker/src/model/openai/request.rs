@@ -16,13 +16,14 @@ const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"
 /// Returns the body for `request`, with more parameters.
 pub(super) fn body(
     request: &ModelRequest,
-    api: ChatCompletions,
+    api: &ChatCompletions,
     (names, history): (&WireNames, &History<'_>),
     more: &Map<String, Value>,
 ) -> Value {
-    let max_tokens = match api.max_tokens_field {
-        MaxTokensField::MaxTokens => "max_tokens",
-        MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
+    let (max_tokens, field) = match api.max_tokens_field.of(&request.model) {
+        MaxTokensField::MaxTokens => ("max_tokens", true),
+        MaxTokensField::MaxCompletionTokens => ("max_completion_tokens", true),
+        MaxTokensField::None => ("max_tokens", false),
     };
     let tools = request.tools.iter().map(|tool| {
         let function = json!({
@@ -38,7 +39,7 @@ pub(super) fn body(
         "messages": messages(request, names, history),
         "stream": true,
         "stream_options": {"include_usage": true},
-        max_tokens: request.max_tokens,
+        max_tokens: field.then_some(request.bound()).flatten(),
         "temperature": request.temperature,
         "top_p": request.top_p,
         "frequency_penalty": request.frequency_penalty,
@@ -161,11 +162,11 @@ fn tool_call(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::http::Api as _;
     use crate::model::http::fixture::{picture_of_a_tool, request};
+    use crate::model::http::{Api as _, MaxTokensFields};
 
     fn body_of(request: &ModelRequest, api: ChatCompletions) -> Value {
-        body(request, api, (&api.names(request), &History::of(request, "p")), &Map::new())
+        body(request, &api, (&api.names(request), &History::of(request, "p")), &Map::new())
     }
 
     #[test]
@@ -173,6 +174,22 @@ mod tests {
         let body = body_of(&picture_of_a_tool(), ChatCompletions::default());
         assert_eq!(body["messages"][1]["content"], Value::Null);
         assert_eq!(body["messages"][1]["tool_calls"][0]["id"], "c1");
+    }
+
+    /// The bound has the name that the model needs, or is not sent.
+    #[test]
+    fn the_name_of_the_bound_is_chosen_by_the_model() {
+        let fields = json!({"o9": "max_completion_tokens", "local": "none", "*": "max_tokens"});
+        let max_tokens_field: MaxTokensFields = serde_json::from_value(fields).unwrap();
+        let api = ChatCompletions { max_tokens_field, ..ChatCompletions::default() };
+        let bounds = |model: &str, unbounded: bool| {
+            let body = body_of(&ModelRequest { model: model.into(), unbounded, ..request() }, api.clone());
+            [body["max_tokens"].clone(), body["max_completion_tokens"].clone()]
+        };
+        assert_eq!(bounds("o9", false), [Value::Null, json!(100)]);
+        assert_eq!(bounds("other", false), [json!(100), Value::Null]);
+        assert_eq!(bounds("local", false), [Value::Null, Value::Null]);
+        assert_eq!(bounds("o9", true), [Value::Null, Value::Null]);
     }
 
     /// A picture of a tool follows its outcome, as a message of the user.
@@ -188,7 +205,7 @@ mod tests {
     #[test]
     fn without_tools_nothing_is_said_about_them() {
         let request = ModelRequest { tools: Vec::new(), ..request() };
-        let max_tokens_field = MaxTokensField::MaxCompletionTokens;
+        let max_tokens_field = MaxTokensFields::One(MaxTokensField::MaxCompletionTokens);
         let body = body_of(&request, ChatCompletions { max_tokens_field, ..ChatCompletions::default() });
         for absent in ["tools", "tool_choice", "temperature", "max_tokens", "response_format"] {
             assert!(body.get(absent).is_none(), "{absent}");

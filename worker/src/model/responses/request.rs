@@ -33,7 +33,7 @@ pub(super) fn body(
         "store": false,
         // The provider keeps no reasoning, so the next request has to hold it.
         "include": ["reasoning.encrypted_content"],
-        "max_output_tokens": request.max_tokens,
+        "max_output_tokens": request.bound(),
         "temperature": request.temperature,
         "top_p": request.top_p,
         "tools": has_tools.then(|| tools.collect::<Value>()),

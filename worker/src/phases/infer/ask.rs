@@ -11,6 +11,7 @@
 
 use super::call;
 use super::circuit::Admission;
+use super::overflow;
 use super::request::bound;
 use super::reservation::{self, Afforded};
 use super::retries::LONGEST_HOLD;
@@ -19,6 +20,7 @@ use crate::flow;
 use crate::flow::run::FlowRun;
 use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
 use crate::model::{Listener, ModelAnswer, ModelError, ModelRequest, NamedModel};
+use crate::options::OnContextOverflow;
 use crate::phases::circuit::report;
 use crate::state::{Outbox, Stop};
 use std::sync::Arc;
@@ -102,7 +104,7 @@ const NO_MODEL: &str =
 ///
 /// # Errors
 /// [`Stop::Fail`] with the error of the last model, [`Stop::Drain`], and those of a barrier.
-pub async fn ask(
+pub async fn ask_models(
     outbox: &mut Outbox,
     flow: Option<&FlowRun>,
     prepared: &mut Prepared,
@@ -116,6 +118,7 @@ pub async fn ask(
         agent.model.models.as_slice()
     };
     let mut last = unconfigured(NO_MODEL.to_owned());
+    let mut too_long: Option<String> = None;
     let (tenant, wanted_tokens) = (outbox.claimed.tenant(), prepared.request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
         let Some((provider, model)) = find_model(outbox, flow, wanted)? else {
@@ -124,6 +127,10 @@ pub async fn ask(
             last = if last.retryable { last } else { unknown };
             continue;
         };
+        let name = format!("{provider}/{}", wanted.model);
+        if too_long.as_ref().is_some_and(|refused| !overflow::has_room(outbox, &name, refused, prepared)) {
+            continue;
+        }
         let admission = match Admission::of(outbox, &provider, &wanted.model).await? {
             Ok(admission) => admission,
             Err(open) => {
@@ -135,7 +142,7 @@ pub async fn ask(
         // When a provider demands a delay, the next model of the list is called at once. Only the last one waits.
         let is_last = at + 1 == models.len();
         let patience = if is_last { prepared.request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
-        let surplus = outbox.claimed.deps.surplus(&format!("{provider}/{}", wanted.model));
+        let surplus = outbox.claimed.deps.surplus(&name);
         let prompt_bound = prepared.prompt_bound.saturating_add(surplus.tokens);
         let tokens = budget::allow(prompt_bound, wanted_tokens, outbox.budget.left())
             .map_or(prompt_bound, |allowance| allowance.reserve);
@@ -154,6 +161,8 @@ pub async fn ask(
         let request = &mut prepared.request;
         request.model.clone_from(&wanted.model);
         request.max_tokens = afforded.max_tokens;
+        // A budget that allows less has to be told.
+        request.unbounded = agent.model.unbounded && afforded.max_tokens == wanted_tokens;
         request.listener = if prepared.live { listener(outbox) } else { Listener::default() };
         let began = tokio::time::Instant::now();
         let answered = Box::pin(call::make(outbox, (&provider, &*model), request)).await?;
@@ -176,13 +185,24 @@ pub async fn ask(
                 if outbox.claimed.agent.limits.model_timeout_ms.is_some() {
                     request.timeout = request.timeout.saturating_sub(began.elapsed());
                 }
-                if !error.falls_back() || request.timeout.is_zero() {
+                if !asks_another(outbox, &error) || request.timeout.is_zero() {
                     return Err(last.into());
                 }
+                too_long = matches!(error, ModelError::TooLong(_)).then_some(name).or(too_long);
             }
         }
     }
     Err(last.into())
+}
+
+/// Returns true if the next model of the list is asked after a failed call.
+fn asks_another(outbox: &Outbox, error: &ModelError) -> bool {
+    match error {
+        ModelError::TooLong(_) => {
+            outbox.claimed.deps.options.on_context_overflow == OnContextOverflow::Fallback
+        }
+        error => error.falls_back(),
+    }
 }
 
 /// Three of the permissions of a call: the pass of its rate limit, a place, and the reservation.
@@ -342,5 +362,6 @@ fn failure(wanted: &ModelRef, error: &ModelError) -> JobError {
         ModelError::Timeout(_) => JobError::new(FailureKind::ModelTimeout, message),
         ModelError::Malformed(_) => JobError::new(FailureKind::Model, message),
         ModelError::Refused(_) => JobError::new(FailureKind::Model, message).for_good(),
+        ModelError::TooLong(_) => JobError::new(FailureKind::ContextOverflow, message),
     }
 }

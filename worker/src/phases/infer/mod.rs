@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `summary` | a call before, which shortens a conversation that outgrew the agent's memory |
 //! | `request`, `prompt`, `pictures` | the request |
-//! | `retries`, `ask`, `call` | calls models until one answers |
+//! | `retries`, `overflow`, `ask`, `call` | calls models until one answers |
 //! | `circuit`, `reservation`, `turn_limit` | may a call be made, and how much may it use |
 //! | `booking` | what is booked for its answer |
 
@@ -17,6 +17,7 @@ mod ask;
 mod booking;
 mod call;
 mod circuit;
+mod overflow;
 mod pictures;
 mod prompt;
 mod request;

@@ -62,6 +62,7 @@ pub fn plain_request(claimed: &Claimed) -> ModelRequest {
         frequency_penalty: agent.model.frequency_penalty,
         presence_penalty: agent.model.presence_penalty,
         max_tokens: most_tokens(claimed),
+        unbounded: agent.model.unbounded,
         output: OutputContract::default(),
         timeout: agent
             .limits

@@ -4,7 +4,8 @@
 //! This rule is OSSA's: it applies to OSSA's agents, and to those whose document demands it. All others leave
 //! retries to their job's policy, which holds no slot meanwhile.
 
-use super::ask::{Answered, Prepared, ask as ask_once};
+use super::ask::{Answered, Prepared};
+use super::overflow;
 use crate::flow::run::FlowRun;
 use crate::state::{Claimed, Outbox, Stop};
 use std::time::Duration;
@@ -30,7 +31,7 @@ pub async fn ask(
 ) -> Result<Answered, Stop> {
     let mut tries = 0;
     loop {
-        let error = match ask_once(outbox, flow, prepared).await {
+        let error = match overflow::ask(outbox, flow, prepared).await {
             Err(Stop::Fail(error)) => error,
             other => return other,
         };

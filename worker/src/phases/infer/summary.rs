@@ -4,8 +4,9 @@
 //! before any step relies on it. After a crash the next worker finds it among the messages and does not ask
 //! again.
 
-use super::ask::{Answered, Prepared, Receipt, ask};
+use super::ask::{Answered, Prepared, Receipt};
 use super::booking;
+use super::overflow::ask;
 use super::request::{self, allowed};
 use crate::flow;
 use crate::flow::run::FlowRun;

@@ -135,6 +135,7 @@ fn keeper(ledger: &Arc<Revocations>, doorbell: &Doorbell) -> Arc<LeaseKeeper> {
         drain_grace: Duration::ZERO,
         model_timeout: Duration::from_secs(600),
         max_tokens: 1,
+        on_context_overflow: crate::options::OnContextOverflow::default(),
         on_exceed: OnExceed::default(),
         raise_wait: None,
         review_deadline: None,

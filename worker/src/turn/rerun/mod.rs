@@ -10,6 +10,7 @@ mod world;
 
 use crate::model::estimates::Estimates;
 use crate::model::{ModelDefaults, Providers};
+use crate::options::OnContextOverflow;
 use crate::phases::verdict::{self, Verdict};
 use crate::state::past::Fork;
 use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
@@ -137,6 +138,7 @@ fn deps(world: &Arc<World>, worker_id: &str, provider: &str) -> Arc<Deps> {
         drain_grace: Duration::ZERO,
         model_timeout: Duration::from_secs(60),
         max_tokens: MOST_TOKENS,
+        on_context_overflow: OnContextOverflow::default(),
         on_exceed: OnExceed::default(),
         raise_wait: None,
         review_deadline: None,
