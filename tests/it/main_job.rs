@@ -96,7 +96,7 @@ async fn the_next_model_answers_when_the_first_does_not() {
 async fn an_answer_of_the_wrong_format_is_repaired_once() {
     let fleet = Fleet::builder()
         .model(|request| match request["messages"].as_array().unwrap().len() {
-            0..=3 => Reply::text("Sure! Here it is: {\"n\": 1}"),
+            0..=3 => Reply::text("Sure! Here it is: {\"m\": 1}"),
             _ => Reply::text("{\"n\": 1}"),
         })
         .start()
@@ -230,6 +230,27 @@ async fn a_retry_after_a_wrong_format_calls_the_model_again() {
     assert_eq!(done["result"], json!({}));
     assert_eq!(fleet.models.calls().len(), 3);
     fleet.end().await;
+}
+
+/// JSON of the demanded form is found in a fence, between words and after thinking, if it is the only one.
+#[tokio::test]
+async fn a_demanded_value_is_found_between_words() {
+    for (said, found) in [
+        ("```json\n{\"n\": 1}\n```", true),
+        ("Here you are: {\"n\": 1}. More?", true),
+        ("<think>{\"n\": 2} or {\"n\": 1}</think>\n{\"n\": 1}", true),
+        ("{\"n\": 1} or {\"n\": 2}", false),
+    ] {
+        let fleet = Fleet::builder().model(move |_| Reply::text(said)).start().await;
+        let job = json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m", "options": {"retry": {"max_attempts": 1}},
+                         "ext_agent_output_schema": {"type": "object", "required": ["n"]}});
+        let id = fleet.push(&job).await;
+        let done = fleet.settled(&id).await;
+        let result = if found { json!({"n": 1}) } else { Value::Null };
+        assert_eq!(done["result"], result, "{said}: {done:#}");
+        assert_eq!(fleet.models.calls().len(), if found { 1 } else { 2 }, "{said}");
+        fleet.end().await;
+    }
 }
 
 #[tokio::test]

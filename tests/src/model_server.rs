@@ -32,6 +32,8 @@ pub enum Reply {
     Odd(String, Value),
     /// An HTTP error.
     Status(u16),
+    /// An HTTP error with this body.
+    Said(u16, Value),
     /// An HTTP error with a `Retry-After` of so many seconds.
     Later(u16, u64),
     /// Nothing, for ever.
@@ -101,6 +103,7 @@ impl Reply {
             Self::Ended(..) | Self::Spoken(..) => TOKENS.0 + TOKENS.1,
             Self::Odd(..)
             | Self::Status(_)
+            | Self::Said(..)
             | Self::Later(..)
             | Self::Hang
             | Self::Wire(_)
@@ -319,6 +322,9 @@ async fn answer(shared: &Shared, headers: HeaderMap, request: Value) -> Response
         // A gate behind a gate is never reached.
         Reply::Hang | Reply::Held(..) => std::future::pending().await,
         Reply::Status(status) => failed(status),
+        Reply::Said(status, body) => {
+            (StatusCode::from_u16(status).expect("a status"), Json(body)).into_response()
+        }
         Reply::Later(status, seconds) => {
             ([(header::RETRY_AFTER, seconds.to_string())], failed(status)).into_response()
         }

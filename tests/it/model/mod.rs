@@ -7,4 +7,6 @@ mod hostile;
 pub mod languages;
 mod live;
 mod live_fleet;
+mod numbers;
+mod overflow;
 mod places;

@@ -6,6 +6,7 @@
 
 pub mod backtest;
 mod cost;
+mod inexact;
 mod kept;
 pub mod lint;
 mod names;
@@ -308,6 +309,9 @@ fn reason(error: &ExecutionError, source: &str) -> String {
             "something is looked up in null: a call failed, or its output is not collected or was withheld; compare it with null \
              first"
                 .to_owned()
+        }
+        ExecutionError::NoSuchOverload(overload) if overload.to_string().contains(inexact::NAME) => {
+            "a number has more digits than CEL holds".to_owned()
         }
         ExecutionError::UndeclaredReference(name) => format!("`{name}` is not known, or not for this type"),
         ExecutionError::NoSuchOverload(overload) => overload.to_string(),

@@ -1,6 +1,7 @@
 //! JSON as CEL values, and a result as JSON.
 
 use super::PolicyError;
+use super::inexact::InexactNumber;
 use crate::number::exact_float;
 use cel::Value as Cel;
 use cel::common::types::{
@@ -92,9 +93,10 @@ pub(super) fn cel(value: &Value, depth: usize, left: &mut Left) -> Result<Bound,
             match (number.as_i64(), number.as_u64()) {
                 (Some(signed), _) => Box::new(CelInt::from(signed)),
                 (None, Some(unsigned)) => Box::new(CelUInt::from(unsigned)),
-                (None, None) => Box::new(CelDouble::from(exact_float(number).ok_or_else(|| {
-                    PolicyError::Input(format!("CEL cannot hold every digit of the number {}", shown(number)))
-                })?)),
+                (None, None) => match exact_float(number) {
+                    Some(float) => Box::new(CelDouble::from(float)),
+                    None => Box::new(InexactNumber(number.clone())),
+                },
             }
         }
         Value::String(text) => {
@@ -110,11 +112,6 @@ pub(super) fn cel(value: &Value, depth: usize, left: &mut Left) -> Result<Bound,
         }
         Value::Object(map) => Box::new(object(map.iter(), depth, left)?),
     })
-}
-
-/// Returns the beginning of a number.
-fn shown(number: &Number) -> String {
-    number.as_str().chars().take(40).collect()
 }
 
 /// Entries of a JSON object as CEL reads them.
