@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{AgentFormat, delegation};
 use turnstone_ojs::{OjsError, check_tenant};
-use turnstone_specs::{Names, Problem, Severity, agent_spec};
+use turnstone_specs::{NUL_RULE, Names, Problem, Severity, agent_spec};
 use turnstone_store::{NewAgent, NewTenants};
 
 /// The parameter with the tenants that an agent serves.
@@ -194,7 +194,9 @@ pub(super) fn refusal(problems: &[Problem]) -> OjsError {
     let hint = "Correct the document; `turnstone agent lint FILE` shows what does not depend on the server, and a tool that is missing is configured on the server under [tools.NAME].";
     let warnings = problems.iter().filter(|one| one.severity != Severity::Error);
     let problems: Vec<Remark> = errors.into_iter().chain(warnings).map(Remark::from).collect();
-    OjsError::new(422, "validation_error", message, hint).with("problems", json!(problems))
+    let holds_nul = problems.iter().any(|problem| problem.rule == NUL_RULE);
+    let (status, code) = if holds_nul { (400, "invalid_request") } else { (422, "validation_error") };
+    OjsError::new(status, code, message, hint).with("problems", json!(problems))
 }
 
 /// Agents that call one another in a cycle are legal, and end at the delegation depth (OAS-A18).

@@ -26,6 +26,7 @@ mod tree;
 
 pub use ossa::with_template;
 pub use problem::{Problem, Severity};
+pub use tree::NUL_RULE;
 
 use problem::Problems;
 use tree::Node;

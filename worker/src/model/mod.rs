@@ -14,6 +14,7 @@ pub mod said;
 pub mod scripted;
 pub mod usage;
 
+pub(crate) use http::unicode::{each_text, without_nul};
 pub use http::{HttpProviderConfig, MaxTokensField, ResponseFormat, StructuredOutput};
 pub use limits::{LimitConfig, ModelLimits};
 pub use prices::{PriceConfig, Prices};

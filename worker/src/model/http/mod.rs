@@ -7,7 +7,7 @@ mod failure;
 mod model;
 mod partial;
 mod stream;
-mod unicode;
+pub(crate) mod unicode;
 mod value;
 mod wire_names;
 
