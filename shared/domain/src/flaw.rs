@@ -1,5 +1,5 @@
 //! Flaws of a JSON text that a parser that keeps texts does not find: duplicate names in an object, halves of surrogate
-//! pairs, nesting without end, and U+0000, which no text of PostgreSQL holds. One pass, without recursion.
+//! pairs, and nesting without end. Also U+0000, which no text of PostgreSQL holds. One pass, without recursion.
 
 use std::borrow::Cow;
 

@@ -9,8 +9,8 @@ use turnstone_domain::flaw::without_half_pairs;
 /// The bytes of lines that wait to be read.
 const WAITING: usize = 64 * 1024;
 
-/// Returns the lines of JSON of a reader, with U+FFFD in place of each half of a surrogate pair: no reader of JSON accepts one,
-/// and the message of the line would be lost.
+/// Returns the lines of JSON of a reader, with U+FFFD in place of each half of a surrogate pair. No reader of JSON accepts
+/// one, and the message of the line would be lost.
 pub fn whole_lines(reader: impl AsyncRead + Send + Unpin + 'static) -> DuplexStream {
     let (mut out, lines) = tokio::io::duplex(WAITING);
     tokio::spawn(async move {
