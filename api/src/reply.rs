@@ -66,6 +66,7 @@ impl From<StoreError> for Failure {
                 )
                 .with("queue", queue.as_str()),
             ),
+            StoreError::Nul { .. } => Self(OjsError::nul("a text of the request")),
             StoreError::DuplicateJob(id) => Self(OjsError::duplicate(id.shown())),
             StoreError::AmbiguousId { id, tenants } => Self(OjsError::ambiguous(id, tenants)),
             StoreError::CursorLost { cursor } => Self(OjsError::cursor_lost(cursor)),

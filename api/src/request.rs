@@ -16,6 +16,7 @@ use std::sync::Arc;
 use turnstone_domain::principal::Principal;
 use turnstone_domain::{JobId, RawObject, Timestamp};
 use turnstone_ojs::OjsError;
+use turnstone_ojs::body::refuse_nul;
 use turnstone_ojs::work::{is_lease_token, one_token};
 use turnstone_store::Page;
 use utoipa::ToSchema;
@@ -55,14 +56,13 @@ async fn segments<S: Send + Sync, const N: usize>(
     parts: &mut Parts,
     state: &S,
 ) -> Result<[String; N], Failure> {
-    let refused = |why| OjsError::invalid_request("the path", why).into();
     let found = Path::<Vec<String>>::from_request_parts(parts, state).await;
     match found.ok().and_then(|Path(segments)| <[String; N]>::try_from(segments).ok()) {
         Some(segments) if segments.iter().any(|segment| segment.contains('\0')) => {
-            Err(refused("must not contain a NUL character"))
+            Err(OjsError::nul("the path").into())
         }
         Some(segments) => Ok(segments),
-        None => Err(refused("is not UTF-8 after decoding")),
+        None => Err(OjsError::invalid_request("the path", "is not UTF-8 after decoding").into()),
     }
 }
 
@@ -257,9 +257,7 @@ impl Params {
     fn read(uri: &Uri) -> Result<Self, Failure> {
         match Query::<HashMap<String, String>>::try_from_uri(uri) {
             Ok(Query(map)) => match map.iter().find(|(_, value)| value.contains('\0')) {
-                Some((name, _)) => {
-                    Err(OjsError::invalid_request(name, "must not contain a NUL character").into())
-                }
+                Some((name, _)) => Err(OjsError::nul(name).into()),
                 None => Ok(Self(map)),
             },
             Err(error) => {
@@ -375,7 +373,7 @@ where
     }
 }
 
-/// A document, which may be larger than other requests, with any media type.
+/// A document in lines of JSON, which may be larger than other requests, with any media type.
 #[derive(ToSchema)]
 #[schema(as = BinaryDocument, value_type = String, format = Binary)]
 pub(crate) struct Document(pub(crate) Bytes);
@@ -390,7 +388,9 @@ where
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
-        read_up_to(request, BodyLimit::from_ref(state).0.max(DOCUMENT_BYTES)).await.map(Self)
+        let body = read_up_to(request, BodyLimit::from_ref(state).0.max(DOCUMENT_BYTES)).await?;
+        refuse_nul(&body)?;
+        Ok(Self(body))
     }
 }
 
@@ -405,7 +405,9 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
         check_media_type(request.headers())?;
-        read_up_to(request, BodyLimit::from_ref(state).0).await.map(Self)
+        let body = read_up_to(request, BodyLimit::from_ref(state).0).await?;
+        refuse_nul(&body)?;
+        Ok(Self(body))
     }
 }
 

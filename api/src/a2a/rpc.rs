@@ -5,6 +5,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use turnstone_domain::RawJson;
+use turnstone_ojs::body::refuse_nul;
 use turnstone_ojs::{OjsError, request};
 use utoipa::ToSchema;
 
@@ -161,6 +162,9 @@ impl RpcCall {
             return Err((Value::Null, RpcRefusal::malformed(why)));
         }
         let text = |member: Option<RawJson>| member.and_then(|value| value.parse::<String>().ok());
+        if let Err(nul) = refuse_nul(body) {
+            return Err((id, nul.into()));
+        }
         if text(sent.jsonrpc).as_deref() != Some("2.0") {
             return Err((id, RpcRefusal::malformed("`jsonrpc` must be \"2.0\".")));
         }

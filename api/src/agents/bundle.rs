@@ -4,6 +4,7 @@ use crate::reply::Failure;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use turnstone_ojs::OjsError;
+use turnstone_ojs::body::refuse_nul;
 use turnstone_specs::Problem;
 use turnstone_specs::agent_spec::Registry;
 use utoipa::ToSchema;
@@ -47,6 +48,7 @@ impl Bundle {
         let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(&source) else {
             return Ok(alone(source));
         };
+        refuse_nul(source.as_bytes())?;
         if fields.contains_key("component_type") || fields.contains_key("kind") {
             return Ok(alone(source));
         }

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{AgentFormat, delegation};
 use turnstone_ojs::{OjsError, check_tenant};
-use turnstone_specs::{Names, Problem, Severity, agent_spec};
+use turnstone_specs::{NUL_RULE, Names, Problem, Severity, agent_spec};
 use turnstone_store::{NewAgent, NewTenants};
 
 /// The parameter with the tenants that an agent serves.
@@ -186,7 +186,8 @@ fn tenants(params: &Params) -> Result<NewTenants, Failure> {
 
 pub(super) fn refusal(problems: &[Problem]) -> OjsError {
     let errors: Vec<&Problem> = problems.iter().filter(|one| one.severity == Severity::Error).collect();
-    let first = errors.first().map(ToString::to_string).unwrap_or_default();
+    let nul = errors.iter().copied().find(|problem| problem.rule == NUL_RULE);
+    let first = nul.or(errors.first().copied()).map(ToString::to_string).unwrap_or_default();
     let message = match errors.len() {
         0 | 1 => format!("The document is not a usable agent: {first}"),
         count => format!("The document has {count} errors and was not stored. The first: {first}"),
@@ -194,7 +195,8 @@ pub(super) fn refusal(problems: &[Problem]) -> OjsError {
     let hint = "Correct the document; `turnstone agent lint FILE` shows what does not depend on the server, and a tool that is missing is configured on the server under [tools.NAME].";
     let warnings = problems.iter().filter(|one| one.severity != Severity::Error);
     let problems: Vec<Remark> = errors.into_iter().chain(warnings).map(Remark::from).collect();
-    OjsError::new(422, "validation_error", message, hint).with("problems", json!(problems))
+    let (status, code) = if nul.is_some() { (400, "invalid_request") } else { (422, "validation_error") };
+    OjsError::new(status, code, message, hint).with("problems", json!(problems))
 }
 
 /// Agents that call one another in a cycle are legal, and end at the delegation depth (OAS-A18).

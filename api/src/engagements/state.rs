@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
+use turnstone_domain::error::ProviderWait;
 use turnstone_domain::question::{AskedUser, ClientCall};
 use turnstone_domain::review::{Review, ReviewKind, tool_of};
 use turnstone_domain::{Job, JobError, JobState, Timestamp};
@@ -121,7 +122,8 @@ pub struct StateWarning {
 /// The reason why an engagement waits. The reviewer's view is in the review: it is not for the caller.
 #[derive(Default, Serialize, Deserialize, ToSchema)]
 pub struct Awaiting {
-    /// `review`, `input`, `budget`, or `tool`: the client executes a tool and answers with its result.
+    /// `review`, `input`, `budget`, or `tool`: the client executes a tool and answers with its result. `provider`: the next
+    /// attempt of the job, because its model's provider could not be reached.
     kind: String,
     /// Of a review.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,7 +146,11 @@ pub struct Awaiting {
     /// Of a budget: the budget, and what is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<AwaitedBudget>,
-    /// The question, in a sentence.
+    /// Of a provider: its name, the problem, its address, the attempts so far and the time of the next one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Map<String, Value>>)]
+    pub provider: Option<ProviderWait>,
+    /// The question, or the reason, in a sentence.
     pub prompt: String,
 }
 
@@ -183,7 +189,7 @@ impl State {
             status: if waits && review.is_none() { "running" } else { status(job.state, review) }.to_owned(),
             started_at: engagement.started_at.to_rfc3339(),
             updated_at: last_known_change(job, review).to_rfc3339(),
-            awaiting: review.map(Awaiting::review),
+            awaiting: review.map(Awaiting::review).or_else(|| ProviderWait::of(job).map(Awaiting::provider)),
             results: job.result.as_ref().map(|result| results(&result.parse().unwrap_or_default())),
             warnings,
             error: failed.map(|failed| StateError::from(&failed.error)),
@@ -243,6 +249,11 @@ impl Awaiting {
     pub(super) fn budget(budget: AwaitedBudget) -> Self {
         let prompt = budget.prompt();
         Self { kind: "budget".to_owned(), budget: Some(budget), prompt, ..Self::default() }
+    }
+
+    fn provider(wait: ProviderWait) -> Self {
+        let prompt = wait.sentence(&wait.next_retry_at);
+        Self { kind: wait.kind.clone(), prompt, provider: Some(wait), ..Self::default() }
     }
 
     /// Returns the question to the user, or the call that the client has to make: of a tool of a flow that the

@@ -1,5 +1,5 @@
 //! Flaws of a JSON text that a parser that keeps texts does not find: duplicate names in an object, halves of surrogate
-//! pairs, and nesting without end. One pass, without recursion.
+//! pairs, and nesting without end. Also U+0000, which no text of PostgreSQL holds. One pass, without recursion.
 
 use std::borrow::Cow;
 
@@ -31,31 +31,35 @@ enum Open<'t> {
 /// Returns the first flaw of a text, which is not checked for being JSON; nesting that is too deep ends the search.
 #[must_use]
 pub fn first_flaw(text: &str, max_depth: usize) -> Option<Flaw> {
-    let bytes = text.as_bytes();
-    let mut search = Search { open: Vec::new(), names: Vec::new(), found: None };
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        at += 1;
-        match byte {
-            b'{' => {
-                let first_name = search.names.len();
-                search.open.push(Open::Object { first_name, name: "", wants_name: true });
-            }
-            b'[' => search.open.push(Open::Array { index: 0 }),
-            b'}' | b']' => search.close(),
-            b',' => search.next_member(),
-            b'"' => {
-                let end = string_end(bytes, at);
-                search.string(&text[at..end.min(text.len())]);
-                at = end + 1;
-            }
-            _ => {}
-        }
-        if search.open.len() > max_depth {
-            return Some(Flaw::TooDeep);
-        }
+    let mut search = Search::default();
+    if search.walk(text, max_depth) { search.found } else { Some(Flaw::TooDeep) }
+}
+
+/// Returns the place of the first string with the character U+0000, the name of a member or a value. The text is not checked
+/// for being JSON.
+#[must_use]
+pub fn first_nul(text: &str) -> Option<String> {
+    if !text.contains(NUL) {
+        return None;
     }
-    search.found
+    let mut search = Search::default();
+    search.walk(text, usize::MAX);
+    search.nul
+}
+
+/// The character U+0000 as JSON escapes it.
+const NUL: &str = "\\u0000";
+
+/// Returns JSON text with `\ufffd` in place of each escaped half of a surrogate pair that stands alone.
+#[must_use]
+pub fn without_half_pairs(text: &str) -> Cow<'_, str> {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, length)) = half_pair(rest) {
+        out.push_str(&rest[..before]);
+        out.push_str("\\ufffd");
+        rest = &rest[before + length..];
+    }
+    if out.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(out + rest) }
 }
 
 /// Returns the position of the quotation mark that ends the string, which begins at `from`. Without one it returns the
@@ -72,14 +76,45 @@ fn string_end(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
+#[derive(Default)]
 struct Search<'t> {
     open: Vec<Open<'t>>,
     /// The names seen in each open object, one object after the other.
     names: Vec<Cow<'t, str>>,
     found: Option<Flaw>,
+    /// The place of the first string with U+0000.
+    nul: Option<String>,
 }
 
 impl<'t> Search<'t> {
+    /// Searches a text; returns false when nesting that is too deep ends the search.
+    fn walk(&mut self, text: &'t str, max_depth: usize) -> bool {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            at += 1;
+            match byte {
+                b'{' => {
+                    let first_name = self.names.len();
+                    self.open.push(Open::Object { first_name, name: "", wants_name: true });
+                }
+                b'[' => self.open.push(Open::Array { index: 0 }),
+                b'}' | b']' => self.close(),
+                b',' => self.next_member(),
+                b'"' => {
+                    let end = string_end(bytes, at);
+                    self.string(&text[at..end.min(text.len())]);
+                    at = end + 1;
+                }
+                _ => {}
+            }
+            if self.open.len() > max_depth {
+                return false;
+            }
+        }
+        true
+    }
+
     fn string(&mut self, inside: &'t str) {
         let escaped = inside.contains('\\');
         if let Some(Open::Object { name, wants_name, .. }) = self.open.last_mut()
@@ -90,6 +125,9 @@ impl<'t> Search<'t> {
         }
         if escaped && self.found.is_none() && has_half_pair(inside) {
             self.found = Some(Flaw::HalfPair { place: self.place() });
+        }
+        if escaped && self.nul.is_none() && unescaped(inside).contains('\0') {
+            self.nul = Some(self.place().replace('\0', "\u{FFFD}"));
         }
     }
 
@@ -134,20 +172,35 @@ fn unescaped(inside: &str) -> Cow<'_, str> {
 }
 
 fn has_half_pair(inside: &str) -> bool {
-    let mut rest = inside;
-    let mut high = false;
-    while let Some(at) = rest.find('\\') {
-        let after = &rest[at + 1..];
-        let unit = after.strip_prefix('u').and_then(|digits| u32::from_str_radix(digits.get(..4)?, 16).ok());
-        let low = matches!(unit, Some(0xDC00..=0xDFFF));
-        if high != (low && at == 0) || (low && !high) {
-            return true;
-        }
-        high = matches!(unit, Some(0xD800..=0xDBFF));
-        let length = if unit.is_some() { 5 } else { after.chars().next().map_or(0, char::len_utf8) };
-        rest = &after[length..];
+    half_pair(inside).is_some()
+}
+
+/// Returns the position and the length of the first escape of half of a surrogate pair that stands alone.
+fn half_pair(text: &str) -> Option<(usize, usize)> {
+    let mut at = 0;
+    while let Some(found) = text[at..].find('\\') {
+        at += found;
+        let length = match unit(&text[at..]) {
+            Some(0xD800..=0xDBFF) if matches!(unit(&text[at + ESCAPE..]), Some(0xDC00..=0xDFFF)) => {
+                2 * ESCAPE
+            }
+            Some(0xD800..=0xDFFF) => return Some((at, ESCAPE)),
+            Some(_) => ESCAPE,
+            // Another escape: the character after it belongs to it.
+            None => text[at..].chars().take(2).map(char::len_utf8).sum(),
+        };
+        at += length;
     }
-    high
+    None
+}
+
+/// The length of an escape with four digits.
+const ESCAPE: usize = 6;
+
+/// Returns the UTF-16 unit of the escape with which a text begins.
+fn unit(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    u32::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'))
 }
 
 #[cfg(test)]
@@ -191,6 +244,31 @@ mod tests {
             (r#"{"a":"\u00e9\\"}"#, None),
         ] {
             assert_eq!(first_flaw(text, 100), flaw, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_half_pair_is_replaced_and_nothing_else() {
+        for (text, whole) in [
+            (r#"{"a":"\ud83e\udd80 \\ud83e \n"}"#, r#"{"a":"\ud83e\udd80 \\ud83e \n"}"#),
+            (r#"["\ud83e","\uDD80","\ud83e\ud83e\udd80"]"#, r#"["\ufffd","\ufffd","\ufffd\ud83e\udd80"]"#),
+            (r#"{"\ud83ex":"é\ud83e"}"#, r#"{"\ufffdx":"é\ufffd"}"#),
+        ] {
+            assert_eq!(without_half_pairs(text), whole);
+        }
+    }
+
+    #[test]
+    fn the_first_nul_is_found_with_its_place() {
+        for (text, place) in [
+            (r#"{"a":"\\u0000","b":"\\\u0000"}"#, Some("b")),
+            (r#"{"a":"\\u0000"}"#, None),
+            (r#"{"a":["x",{"k":"x\u0000y"}]}"#, Some("a[1].k")),
+            (r#"{"m":{"a\u0000b":1}}"#, Some("m.a\u{FFFD}b")),
+            (r#""\u0000""#, Some("")),
+            ("{\"a\":1}\n{\"b\":\"\\u0000\"}", Some("b")),
+        ] {
+            assert_eq!(first_nul(text).as_deref(), place, "{text}");
         }
     }
 

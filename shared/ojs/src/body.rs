@@ -3,7 +3,7 @@
 use crate::OjsError;
 use crate::read::shortened;
 use turnstone_domain::RawObject;
-use turnstone_domain::flaw::{Flaw, first_flaw};
+use turnstone_domain::flaw::{Flaw, first_flaw, first_nul};
 
 /// The deepest nesting of a body. Parsers stop at 128; responses and stored rows use the difference to wrap a client's
 /// values.
@@ -32,6 +32,19 @@ pub fn read_object(body: &[u8]) -> Result<RawObject, OjsError> {
         OjsError::invalid_payload(format!("The body is not {what}: {}.", shortened(&error.to_string(), 200)))
     })?;
     flaw.map_or(Ok(object), |flaw| Err(refusal(flaw)))
+}
+
+/// Refuses JSON with the character U+0000 in a text or a name: PostgreSQL stores no such text. Every body is checked, so both
+/// databases take the same requests.
+///
+/// # Errors
+/// `invalid_request` with the place of the text.
+pub fn refuse_nul(body: &[u8]) -> Result<(), OjsError> {
+    let place = std::str::from_utf8(body).ok().and_then(first_nul);
+    place.map_or(Ok(()), |place| {
+        let place = if place.is_empty() { "the body" } else { &shortened(&place, 200) };
+        Err(OjsError::nul(place))
+    })
 }
 
 fn refusal(flaw: Flaw) -> OjsError {
@@ -108,6 +121,15 @@ mod tests {
     fn half_of_a_surrogate_pair_is_refused_with_its_place() {
         let error = refused(br#"{"type":"a","args":["fine",{"note":"\ud83e"}]}"#);
         assert_eq!((error.code, error.details["field"].as_str()), ("invalid_payload", Some("args[1].note")));
+    }
+
+    #[test]
+    fn a_text_with_nul_is_refused_with_its_place() {
+        let error = refuse_nul(br#"{"meta":{"agent":"a\u0000b"}}"#).unwrap_err();
+        assert_eq!((error.status, error.code), (400, "invalid_request"));
+        assert_eq!(error.details["field"], "meta.agent");
+        assert!(error.message.contains("U+0000"), "{error}");
+        assert_eq!(refuse_nul(br#"{"a":"\\u0000"}"#), Ok(()));
     }
 
     #[test]

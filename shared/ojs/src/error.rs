@@ -86,6 +86,15 @@ impl OjsError {
         Self::new(400, "invalid_request", format!("{field} {}", why.as_ref()), hint).with("field", field)
     }
 
+    /// 400: the text of this field holds the character U+0000.
+    #[must_use]
+    pub fn nul(field: &str) -> Self {
+        Self::invalid_request(
+            field,
+            "must not contain the character U+0000 (NUL): no text with it can be stored",
+        )
+    }
+
     /// 422: the request is well formed, but a policy in it makes no sense; the message names the field.
     #[must_use]
     pub fn validation(field: &str, message: impl Into<String>) -> Self {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use turnstone_domain::budget::Amount;
-use turnstone_domain::error::FailureKind;
+use turnstone_domain::error::{FailureKind, ProviderWait};
 use turnstone_domain::job::{AgentJob, FailedAttempt, SavedState, ToolResults};
 use turnstone_domain::retry::{OnExhaustion, RetryPolicy};
 use turnstone_domain::turn_write::Position;
@@ -164,7 +164,9 @@ pub struct JobBody {
     /// When it is tried again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_retry_at: Option<String>,
-    /// While it is parked: the data of the event that parked it, such as `review_id`, `budget` or `children`.
+    /// While it is parked: the data of the event that parked it, such as `review_id`, `budget` or `children`. While it
+    /// waits for its next attempt because its model's provider could not be reached: `kind` is `provider`, with `provider`,
+    /// `problem`, `address`, `attempt`, `max_attempts` and `next_retry_at`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Map<String, Value>>)]
     pub waits_for: Option<Value>,
@@ -352,7 +354,7 @@ impl From<&Job> for JobBody {
             errors,
             retry_delay_ms: job.retry_delay_ms,
             next_retry_at: retryable.then(|| job.run_at.to_rfc3339()),
-            waits_for: job.waits_for.clone(),
+            waits_for: job.waits_for.clone().or_else(|| serde_json::to_value(ProviderWait::of(job)?).ok()),
             damaged: job.damaged.clone(),
             engagement_id: agent.map(|agent| agent.engagement_id.to_string()),
             tokens_used: counted.map(|agent| agent.tokens_used),

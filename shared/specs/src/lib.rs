@@ -26,11 +26,14 @@ mod tree;
 
 pub use ossa::with_template;
 pub use problem::{Problem, Severity};
+pub use tree::NUL_RULE;
 
 use problem::Problems;
+use std::fmt;
+use std::sync::Arc;
 use tree::Node;
 use turnstone_domain::AgentDefinition;
-use turnstone_domain::agent::{ToolRuleBook, capability_name};
+use turnstone_domain::agent::{Capability, Endpoint, ToolRuleBook, capability_name};
 use turnstone_domain::schema::Allowance;
 
 /// The format of a document.
@@ -59,15 +62,32 @@ pub struct Names<'a> {
     pub remote: &'a [&'a str],
     /// The users and groups that may be named as reviewers; `None` allows every name (OAS-30).
     pub reviewers: Option<&'a [&'a str]>,
-    /// The programs and addresses that Agent Spec documents may use; `None` leaves that to the workers.
+    /// The programs and addresses that documents may use; `None` leaves that to the workers.
     pub reach: Option<&'a Reach>,
     /// True if references to missing things are only a warning: calls of them fail (OAS-A17).
     pub open: bool,
 }
 
-/// The programs and addresses that a document of Agent Spec may use on this server.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// The check that a worker makes of the addresses in documents, with the settings of this server. It resolves no names.
+pub trait AddressCheck: fmt::Debug + Send + Sync {
+    /// Checks the endpoint of a tool, with its credential.
+    ///
+    /// # Errors
+    /// The reason why a worker with these settings does not call it.
+    fn check_tool(&self, capability: &Capability, endpoint: &Endpoint) -> Result<(), String>;
+
+    /// Checks the address of a server or a remote agent.
+    ///
+    /// # Errors
+    /// The reason why a worker with these settings does not call it.
+    fn check_address(&self, address: &str) -> Result<(), String>;
+}
+
+/// The programs and addresses that documents may use on this server.
+#[derive(Clone, Debug, Default)]
 pub struct Reach {
+    /// The check of other addresses; without one they are not checked.
+    pub addresses: Option<Arc<dyn AddressCheck>>,
     /// The programs that it may start as MCP servers.
     pub commands: agent_spec::AllowedCommands,
     /// True if it may name loopback and private addresses.

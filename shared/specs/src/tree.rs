@@ -22,6 +22,11 @@ pub(crate) const ORDINARY: Limits = Limits { bytes: 1024 * 1024, depth: 32, valu
 /// The limits of a document that holds all components of an agent, as those of Agent Spec do.
 pub(crate) const LARGE: Limits = Limits { bytes: 4 * 1024 * 1024, depth: 64, values: 200_000 };
 
+/// The rule of a document with the character U+0000.
+pub const NUL_RULE: &str = "NUL";
+
+const NUL: &str = "the document must not contain the character U+0000 (NUL): no text with it can be stored";
+
 const MAX_ALIASES: usize = 100;
 
 /// A value and its place.
@@ -127,9 +132,16 @@ pub(crate) fn parse_within(source: &str, limits: &Limits, problems: &mut Problem
         problems.error(Place::default(), "OAS-A19", message);
         return None;
     }
+    if let Some(before) = source.find('\0') {
+        let line = source[..before].matches('\n').count() + 1;
+        let line = u32::try_from(line).unwrap_or(u32::MAX);
+        problems.error(Place { line, column: 1 }, NUL_RULE, NUL);
+        return None;
+    }
     match serde_saphyr::from_str_with_options::<Node>(source, options(limits)) {
         Ok(root) => {
             report_twice(&root, problems);
+            report_nul(&root, problems);
             Some(root)
         }
         Err(e) => {
@@ -196,6 +208,20 @@ fn describe(error: &Error, limits: &Limits) -> (&'static str, String) {
             ("YAML", format!("not readable as YAML: {message}"))
         }
     }
+}
+
+/// Reports texts with the character U+0000, which a document in YAML or JSON can escape.
+fn report_nul(node: &Node, problems: &mut Problems) {
+    if node.text().is_some_and(|text| text.contains('\0')) {
+        problems.error(node.at, NUL_RULE, NUL);
+    }
+    for entry in node.entries() {
+        if entry.key.contains('\0') {
+            problems.error(entry.at, NUL_RULE, NUL);
+        }
+        report_nul(&entry.value, problems);
+    }
+    node.items().iter().for_each(|item| report_nul(item, problems));
 }
 
 fn report_twice(node: &Node, problems: &mut Problems) {

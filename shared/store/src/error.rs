@@ -45,6 +45,12 @@ pub enum StoreError {
         /// The error.
         message: String,
     },
+    /// A text holds the character U+0000, which PostgreSQL cannot store; nothing was written.
+    #[error("a text ({text}) contains the character U+0000 (NUL), which cannot be stored")]
+    Nul {
+        /// The column of the text, or the action that it is for.
+        text: &'static str,
+    },
     /// A row was written by a version that this one does not understand, or is damaged.
     #[error("a row cannot be read by this version: column {column}: {message}")]
     Unreadable {

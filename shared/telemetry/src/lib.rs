@@ -29,4 +29,4 @@ mod trace_ids;
 pub use log::{LogFormat, check_filter, init};
 pub use otlp::{Service, captures_content, exports_spans, shut_down};
 pub use secret::{Secret, SecretRef, redact};
-pub use seldom::Seldom;
+pub use seldom::{Seldom, SeldomEach};

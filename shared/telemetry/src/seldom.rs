@@ -1,5 +1,6 @@
 //! Facts that would be logged again and again while something lasts, such as a store that does not answer.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,36 @@ impl Seldom {
     }
 }
 
+/// Facts of one kind about many things, each of which is logged once a minute.
+#[derive(Debug)]
+pub struct SeldomEach(Mutex<BTreeMap<String, Seldom>>);
+
+impl SeldomEach {
+    /// The most things; beyond that they are forgotten, and logged again.
+    const MOST: usize = 1_000;
+
+    /// Returns facts that were not logged yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    /// As [`Seldom::due`], for the fact about this thing.
+    pub fn due(&self, thing: &str) -> Option<u64> {
+        let mut facts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if facts.len() >= Self::MOST && !facts.contains_key(thing) {
+            facts.clear();
+        }
+        facts.entry(thing.to_owned()).or_default().due()
+    }
+}
+
+impl Default for SeldomEach {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Default for Seldom {
     fn default() -> Self {
         Self::new()
@@ -51,5 +82,14 @@ mod tests {
         let after = |seconds: u64| fact.due_at(begin + Duration::from_secs(seconds));
         assert_eq!([after(0), after(1), after(59)], [Some(0), None, None]);
         assert_eq!([after(60), after(61), after(121)], [Some(2), None, Some(1)]);
+    }
+
+    #[test]
+    fn each_thing_has_a_line_of_its_own() {
+        let facts = SeldomEach::new();
+        assert_eq!(
+            [facts.due("a"), facts.due("b"), facts.due("a"), facts.due("b")],
+            [Some(0), Some(0), None, None]
+        );
     }
 }

@@ -60,7 +60,7 @@ async fn a_restriction_refuses_a_number_that_it_cannot_hold() {
         for (name, called) in [("exact", 1), ("inexact", 0)] {
             let before = fleet.tools.calls().len();
             let id = fleet.push(&json!({"type": "agent.x", "args": ["go"], "meta": {"agent": name, "user": {"id": "u-1"}}})).await;
-            let done = fleet.settled(&id).await;
+            fleet.settled(&id).await;
             let made = fleet.tools.calls().len() - before;
             let engagement = fleet.engagement_of(&id).await;
             let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await.to_string();

@@ -13,6 +13,7 @@ mod envelope;
 mod events;
 mod idempotency;
 mod lookups;
+mod nul;
 mod operate;
 mod places;
 mod queries;

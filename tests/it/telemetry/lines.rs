@@ -137,3 +137,75 @@ async fn the_log_of_a_fleet_with_a_killed_worker_has_each_fact_once() {
         assert_eq!(reaped, usize::from(name == "scheduler"), "{name}: {facts:#?}");
     }
 }
+
+/// A provider with a wrong address: each job says at once why it waits, and the log of the process says it once.
+#[tokio::test]
+async fn a_refused_connection_is_what_a_job_waits_for_and_is_logged_once() {
+    // A bound socket that does not listen: no other process takes the port, and a connection is refused.
+    let closed = tokio::net::TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = format!("http://{}", closed.local_addr().unwrap());
+    let folder = turnstone_tests::scratch::folder();
+    let settings = format!(
+        "[providers.script]\nkind = 'openai'\nbase_url = '{address}/v1'\n[models]\ndefault_model = 'm'\n"
+    );
+    std::fs::write(folder.path().join("turnstone.toml"), settings).unwrap();
+    let arguments = ["dev", "--data", "data", "--bind", "127.0.0.1:0"];
+    let mut program = Program::start(folder.path(), &arguments, &[]);
+    let url = program.first_line("turnstone listens on ").await;
+    let http = turnstone_tests::http::client();
+    let get = async |path: &str| {
+        let answer = http.get(format!("{url}{path}")).send().await.unwrap();
+        answer.json::<serde_json::Value>().await.unwrap()
+    };
+    for id in ["0190a7b2-0000-7000-8000-0000000000a1", "0190a7b2-0000-7000-8000-0000000000a2"] {
+        let job = json!({"type": "agent.ask", "id": id, "args": ["hi"], "ext_agent_model": "m"});
+        let sent = http.post(format!("{url}/ojs/v1/jobs")).json(&job).send().await.unwrap();
+        assert_eq!(sent.status(), 201);
+        let waiting = format!("provider script: connection refused at {address} (attempt ");
+        let says = async |arguments: &[&str]| {
+            let ran = crate::program::run(folder.path(), &[arguments, &["--url", &url]].concat(), &[]).await;
+            ran.stdout.contains(&waiting) && ran.stdout.contains(" of 25, again at ")
+        };
+        let mut job = json!(null);
+        wait::until("the job waits for its provider", async || {
+            job = get(&format!("/ojs/v1/jobs/{id}")).await["job"].clone();
+            job["state"] == "retryable"
+        })
+        .await;
+        let awaited = job["waits_for"].clone();
+        assert_eq!(
+            (&awaited["kind"], &awaited["provider"]),
+            (&json!("provider"), &json!("script")),
+            "{job:#}"
+        );
+        assert_eq!(
+            (&awaited["problem"], &awaited["address"]),
+            (&json!("connection refused"), &json!(address))
+        );
+        assert_eq!(
+            (&awaited["max_attempts"], &awaited["next_retry_at"]),
+            (&json!(25), &job["next_retry_at"])
+        );
+        let message = job["error"]["message"].as_str().unwrap();
+        assert!(message.contains(&format!("cannot connect: connection refused at {address}")), "{message}");
+        let engagement = job["ext_agent_engagement_id"].as_str().unwrap().to_owned();
+        wait::until("`job get` says it", async || says(&["job", "get", id]).await).await;
+        wait::until("`engagement show` says it", async || says(&["engagement", "show", &engagement]).await)
+            .await;
+        wait::until("the engagement says it", async || {
+            let shown = get(&format!("/engagements/{engagement}")).await;
+            let awaiting = &shown["awaiting"];
+            awaiting["kind"] == "provider"
+                && shown["status"] == "queued"
+                && awaiting["provider"]["address"] == address
+                && awaiting["prompt"].as_str().unwrap().starts_with(&waiting)
+        })
+        .await;
+    }
+    program.signal("TERM");
+    assert_eq!(program.ended().await, Some(0));
+    let facts = facts("dev", &program.warned());
+    let line = format!("WARN provider script: connection refused at {address}");
+    assert_eq!(count_of(&facts, &line), 1, "{facts:#?}");
+}

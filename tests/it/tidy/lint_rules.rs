@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 /// The rules by id. Those of Agent Spec begin with `AS-`; those of OpenAgentSpec have the numbers of its checklist, `docs/OAS-ROWS.md`.
 const RULES: &[(&str, &str)] = &[
     ("YAML", "the text is YAML, or JSON, and one document"),
+    ("NUL", "no text and no name has the character U+0000, which cannot be stored"),
     (
         "AS-00",
         "a document of Agent Spec that is to be run is an agent, a team or a flow, and all of its components can run",
@@ -165,7 +166,7 @@ fn named(text: &str) -> BTreeSet<String> {
     let literals = text.split('"').skip(1).step_by(2);
     let is_rule = |word: &&str| {
         let rest = ["AS-", "OAS-", "OSSA-"].iter().find_map(|prefix| word.strip_prefix(prefix));
-        *word == "YAML"
+        matches!(*word, "YAML" | "NUL")
             || rest.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
     };
     literals.filter(is_rule).map(str::to_owned).collect()

@@ -117,3 +117,58 @@ async fn a_manifest_with_a_literal_credential_is_refused_and_not_repeated() {
     }
     fleet.end().await;
 }
+
+/// A tool that no worker calls with the settings of the server is named when its manifest is registered, for the reason
+/// that a turn gives.
+#[tokio::test]
+async fn an_address_that_is_never_called_is_a_warning_of_the_registration() {
+    let tools = "    - {type: http, name: loopback, endpoint: 'http://127.0.0.1:9/x'}
+    - {type: http, name: named, endpoint: 'http://localhost:9/x'}
+    - {type: http, name: far, endpoint: 'https://far.example/x'}
+    - {type: http, name: plain, endpoint: 'http://tools.example/x'}
+    - {type: http, name: private, endpoint: 'https://10.0.0.7/x'}
+    - {type: http, name: secretive, endpoint: 'https://tools.example/x', auth: {type: bearer, credentials: '${OTHER}'}}
+    - {type: mcp, server: 'https://192.168.1.5/mcp', capabilities: [near]}
+    - {type: mcp, server: 'https://mcp.example/mcp', capabilities: [remote]}
+    - {type: http, name: fine, endpoint: 'https://tools.example/x'}
+";
+    let policy = json!({"allowed_hosts": ["tools.example", "10.0.0.7", "192.168.1.5"]});
+    let mut fleet =
+        Fleet::builder().workers(0).tool_policy(&policy).model(|_| Reply::text("done")).start().await;
+    let registered = fleet.register(manifest(tools)).await;
+    let warnings = registered["warnings"].as_array().unwrap();
+    assert!(warnings.iter().all(|one| one["severity"] == "warning" && one["rule"] == "OSSA-tools"));
+    fleet.add_worker(4);
+    let id = fleet.push(&job()).await;
+    assert_eq!(fleet.settled(&id).await["state"], "completed");
+    let reported = fleet.events_named(&id, "tool.unavailable").await;
+    for (line, (name, word)) in [
+        ("loopback", "`allowed_hosts`"),
+        ("named", "`allowed_hosts`"),
+        ("far", "`allowed_hosts`"),
+        ("plain", "without TLS"),
+        ("private", "not a public address"),
+        ("secretive", "the secret OTHER"),
+        ("near", "not a public address"),
+        ("remote", "`allowed_hosts`"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let event = reported.iter().find(|data| data["name"] == name);
+        let why = event.unwrap_or_else(|| panic!("{name} in {reported:#?}"))["message"].as_str().unwrap();
+        let known = format!("the agent runs without `{name}` with this server's settings: {why}");
+        let warning = warnings.iter().find(|one| one["message"] == known);
+        let warning = warning.unwrap_or_else(|| panic!("{known} in {warnings:#?}"));
+        assert_eq!(warning["line"], line + 8, "{warning}");
+        assert!(why.contains(word), "{name}: {why}");
+    }
+    assert_eq!((warnings.len(), reported.len()), (8, 8), "{warnings:#?}");
+    fleet.end().await;
+
+    let policy = json!({"allowed_hosts": ["127.0.0.1", "localhost", "*.example", "10.0.0.7", "192.168.1.5"],
+                        "allow_private": true, "secrets": {"OTHER": {"secret": "env:X", "hosts": ["tools.example"]}}});
+    let open = Fleet::builder().workers(0).tool_policy(&policy).start().await;
+    assert_eq!(open.register(manifest(tools)).await["warnings"], json!([]), "the settings allow all of them");
+    open.end().await;
+}

@@ -52,7 +52,7 @@ def call(name, arguments, params):
     if name == "search_papers":
         return text("found " + arguments["text"])
     if name == "echo":
-        return text(arguments["text"])
+        return text(arguments["text"].replace("HALF", "\ud83d"))
     if name == "add":
         total = arguments["a"] + arguments["b"]
         return {**text(str(total)), "structuredContent": {"sum": total}}

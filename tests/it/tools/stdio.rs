@@ -88,6 +88,8 @@ async fn tools_are_listed_page_by_page_and_one_without_a_schema_is_left_out() {
 async fn outcomes_are_structured_or_text_or_blocks() {
     let server = script("well", json!({}));
     assert_eq!(call(&server, "echo", json!({"text": "hi"})).await, Ok(json!("hi")));
+    // A server that cuts texts between UTF-16 units sends half of a surrogate pair.
+    assert_eq!(call(&server, "echo", json!({"text": "cut HALF"})).await, Ok(json!("cut \u{FFFD}")));
     assert_eq!(call(&server, "add", json!({"a": 2, "b": 3})).await, Ok(json!({"sum": 5})));
     let image = call(&server, "image", json!({})).await.unwrap();
     assert_eq!((&image[0]["text"], &image[1]["mimeType"]), (&json!("here"), &json!("image/png")));

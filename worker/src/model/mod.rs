@@ -16,6 +16,7 @@ pub mod usage;
 
 #[cfg(test)]
 pub(crate) use http::fixture::request as request_of_test;
+pub(crate) use http::unicode::{each_text, without_nul};
 pub use http::{HttpProviderConfig, MaxTokensField, MaxTokensFields, ResponseFormat, StructuredOutput};
 pub use limits::{LimitConfig, ModelLimits};
 pub use prices::{PriceConfig, Prices};
@@ -30,6 +31,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
+use turnstone_domain::error::Unreached;
 pub use turnstone_domain::message::FinishReason;
 use turnstone_domain::message::{Attached, Message};
 
@@ -144,9 +146,12 @@ pub enum ModelError {
         /// The delay that the provider demanded, in milliseconds.
         retry_after_ms: Option<u64>,
     },
-    /// Connection refused or lost, 5xx, unknown model or provider: the next model is tried.
+    /// Connection lost, 5xx, unknown model or provider: the next model is tried.
     #[error("{0}")]
     Unavailable(String),
+    /// No connection to the provider was made: the next model is tried.
+    #[error("provider {}: cannot connect: {} at {}", .0.provider, .0.problem, .0.address)]
+    Unreached(Box<Unreached>),
     /// The provider ended an answer that had begun, and is charged for, before it was complete: the next model is tried. Unlike
     /// an outage it counts as a failure, so it is not bought again and again.
     #[error("{0}")]
@@ -171,7 +176,7 @@ impl ModelError {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::RateLimited { .. } => "rate_limited",
-            Self::Unavailable(_) | Self::Cut(_) => "unavailable",
+            Self::Unavailable(_) | Self::Unreached(_) | Self::Cut(_) => "unavailable",
             Self::Timeout(_) => "timeout",
             Self::Refused(_) => "refused",
             Self::TooLong(_) => "too_long",

@@ -20,16 +20,17 @@ use crate::oci::OciSigner;
 use reqwest::Client;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_blocking::in_place;
 use turnstone_domain::agent::{Capability, Endpoint};
 use turnstone_domain::{CallId, Clock, digest};
 use turnstone_outbound::OwnAddresses;
-use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::Secret as Secretive;
 use turnstone_specs::agent_spec::model::{
     ClientTransport, GeminiAuthConfig, LlmConfig, LlmKind, OciClientConfig, TransportKind,
 };
+use turnstone_specs::{AddressCheck, Reach};
 use turnstone_telemetry::Secret;
 use url::Url;
 
@@ -72,9 +73,14 @@ impl Declared {
         })
     }
 
-    /// Returns the programs and addresses that Agent Spec documents may use.
-    pub fn reach(&self) -> Reach {
-        Reach { commands: self.policy.allowed_commands.clone(), private: self.policy.allow_private }
+    /// Returns the programs and addresses that documents may use.
+    pub fn reach(self: &Arc<Self>) -> Reach {
+        let addresses = Some(Arc::clone(self) as Arc<dyn AddressCheck>);
+        Reach {
+            addresses,
+            commands: self.policy.allowed_commands.clone(),
+            private: self.policy.allow_private,
+        }
     }
 
     /// Returns the tool behind the endpoint of a capability.
@@ -172,12 +178,18 @@ impl Declared {
 
     /// Returns the MCP server at a URL.
     pub fn server(&self, url: &str) -> Result<Arc<McpServer>, String> {
-        let address =
-            Url::parse(url).map_err(|error| format!("its manifest names no usable URL: {error}"))?;
-        let client = self.client_for(&address)?;
+        let (address, client) = self.admitted(url)?;
         let config = McpConfig::of_url(url.to_owned(), self.policy.allow_private);
         // The manifest names the server's tools, so this name appears only in logs.
         self.server_of(url.to_owned(), address.host_str().unwrap_or_default(), config, client)
+    }
+
+    /// Returns a URL of a document with the client for it.
+    fn admitted(&self, url: &str) -> Result<(Url, Client), String> {
+        let address =
+            Url::parse(url).map_err(|error| format!("its manifest names no usable URL: {error}"))?;
+        let client = self.client_for(&address)?;
+        Ok((address, client))
     }
 
     /// Returns the server that is known by this key, or makes it.
@@ -355,6 +367,22 @@ impl Declared {
     /// Returns the servers that manifests have added.
     pub fn servers(&self) -> Vec<Arc<McpServer>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+}
+
+impl AddressCheck for Declared {
+    fn check_tool(&self, capability: &Capability, endpoint: &Endpoint) -> Result<(), String> {
+        self.made(capability, endpoint).map(drop)
+    }
+
+    fn check_address(&self, address: &str) -> Result<(), String> {
+        self.admitted(address).map(drop)
+    }
+}
+
+impl fmt::Debug for Declared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Declared").field("policy", &self.policy).finish_non_exhaustive()
     }
 }
 

@@ -17,6 +17,7 @@ use tracing::{Instrument, Span};
 use turnstone_domain::CallId;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::agent::errors::Breaker;
+use turnstone_domain::flaw::without_half_pairs;
 use turnstone_domain::json;
 use turnstone_domain::schema::Schema;
 use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
@@ -285,8 +286,9 @@ fn read_text(media_type: &str, text: &str) -> Result<Value, String> {
     }
     // A tool that echoes our credentials must not carry them into the conversation.
     let text = redact(text);
+    let whole = without_half_pairs(&text);
     if says_json(media_type) {
-        let value = json::unambiguous(&text).map_err(|why| {
+        let value = json::unambiguous(&whole).map_err(|why| {
             format!("answered with {media_type} that is not JSON, or not unambiguous: {why}")
         })?;
         if deeper_than(&value, MAX_VALUE_DEPTH) {
@@ -295,7 +297,7 @@ fn read_text(media_type: &str, text: &str) -> Result<Value, String> {
         return Ok(value);
     }
     if media_type.is_empty()
-        && let Ok(value) = json::unambiguous(&text)
+        && let Ok(value) = json::unambiguous(&whole)
         && !deeper_than(&value, MAX_VALUE_DEPTH)
     {
         return Ok(value);

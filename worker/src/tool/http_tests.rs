@@ -30,6 +30,12 @@ async fn serve() -> (String, AbortOnDropHandle<()>) {
         .route("/large", get(|| async { "x".repeat(2000) }))
         .route("/broken", get(|| async { ([("content-type", "application/json")], "{") }))
         .route(
+            "/halves",
+            get(|| async {
+                ([("content-type", "application/json")], r#"{"a\ud83d":["\ud83d\ude00","\ude00"]}"#)
+            }),
+        )
+        .route(
             "/twice",
             get(|| async { ([("content-type", "application/json")], "{\"ok\":false,\"ok\":true}") }),
         )
@@ -280,4 +286,12 @@ async fn the_guard_stands_unless_it_is_turned_off() {
         HttpTool::new("t", serde_json::from_value(config).unwrap(), outbound::guarded_client().unwrap())
             .unwrap();
     assert!(matches!(call(&guarded, json!({})).await, Err(ToolError::Unreached(_))));
+}
+
+/// A server that cuts its texts between UTF-16 units sends halves of pairs, as `JSON.stringify` writes them.
+#[tokio::test]
+async fn halves_of_surrogate_pairs_lose_no_answer() {
+    let (base, _serving) = serve().await;
+    let out = call(&tool("GET", &format!("{base}/halves"), json!({})).unwrap(), json!({})).await.unwrap();
+    assert_eq!(out, json!({"a\u{FFFD}": ["😀", "\u{FFFD}"]}));
 }

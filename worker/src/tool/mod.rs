@@ -27,6 +27,7 @@ pub use program::Programs;
 pub use remote::{RemoteBook, RemoteCancellation, RemoteConfig};
 pub use toolbox::Toolbox;
 
+use crate::model;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
@@ -104,6 +105,41 @@ pub enum ToolError {
     /// No failure: a remote agent waits for an answer of its user.
     #[error("it asks its user")]
     Asks(Box<RemoteQuestion>),
+}
+
+/// Returns the answer of a tool with U+FFFD in place of U+0000, which PostgreSQL cannot store.
+pub fn without_nul(mut answer: Result<Answer, ToolError>) -> Result<Answer, ToolError> {
+    match &mut answer {
+        // Names and types of files have no control characters.
+        Ok(Answer { output, .. }) => model::each_text(output, &mut model::without_nul),
+        Err(
+            ToolError::Failed(text)
+            | ToolError::Answered(text)
+            | ToolError::Unreached(text)
+            | ToolError::Final(text)
+            | ToolError::Busy(text, _)
+            | ToolError::Lost(text)
+            | ToolError::Timeout(text)
+            | ToolError::Refused(text),
+        ) => model::without_nul(text),
+        // The answers of remote agents are read without it.
+        Err(ToolError::Begun(_) | ToolError::Asks(_)) => {}
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn answers_are_stored_without_nul() {
+        let stored = without_nul(Ok(json!({"a\u{0}": ["b\u{0}"]}).into())).unwrap();
+        assert_eq!(stored.output, json!({"a\u{FFFD}": ["b\u{FFFD}"]}));
+        let failed = without_nul(Err(ToolError::Busy("x\0".to_owned(), Some(1))));
+        assert_eq!(failed, Err(ToolError::Busy("x\u{FFFD}".to_owned(), Some(1))));
+    }
 }
 
 /// Returns the result of an attempt that ends in time. `late` is what is said of one that does not, up to the time.

@@ -121,6 +121,9 @@ pub fn trace_headers() -> HeaderMap {
         .collect()
 }
 
+/// The words of the standard library for a name that the resolver does not know.
+const LOOKUP_FAILED: &str = "failed to lookup address information";
+
 /// The error for a server to which no connection could be made.
 pub const CANNOT_CONNECT: &str = "cannot connect";
 
@@ -139,6 +142,28 @@ pub fn certificate_problem(error: &reqwest::Error) -> Option<String> {
         };
     }
     None
+}
+
+/// Returns the reason why no connection was made, if that is the error: in the words of the field where there are some. It omits
+/// the URL, which may hold a secret.
+#[must_use]
+pub fn connect_problem(error: &reqwest::Error) -> Option<String> {
+    if !error.is_connect() || error.is_timeout() {
+        return None;
+    }
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    let known = causes.into_iter().find_map(|cause| {
+        match cause.downcast_ref::<io::Error>().map(io::Error::kind) {
+            Some(io::ErrorKind::ConnectionRefused) => return Some("connection refused"),
+            Some(io::ErrorKind::HostUnreachable) => return Some("host unreachable"),
+            Some(io::ErrorKind::NetworkUnreachable) => return Some("network unreachable"),
+            _ => {}
+        }
+        cause.to_string().contains(LOOKUP_FAILED).then_some("unknown host")
+    });
+    let described = describe(error);
+    let words = described.strip_prefix(CANNOT_CONNECT).and_then(|rest| rest.strip_prefix(": "));
+    Some(known.or(words).unwrap_or(&described).to_owned())
 }
 
 /// Returns an error with its causes in one sentence. It omits the URL, which may hold a secret, and redacts

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::CallId;
 use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::flaw::without_half_pairs;
 use turnstone_specs::agent_spec::Property;
 use turnstone_specs::agent_spec::model::Request;
 use turnstone_telemetry::Secret;
@@ -207,7 +208,7 @@ fn is_below(url: &Url, allowed: &str) -> bool {
 /// status and its text. An output `response` that is no member is the whole answer.
 pub fn outputs(declared: &[Property], value: Value) -> Values {
     let body = value["body"].as_str().unwrap_or_default();
-    let json: Value = serde_json::from_str(body).unwrap_or_else(|_| body.into());
+    let json: Value = serde_json::from_str(&without_half_pairs(body)).unwrap_or_else(|_| body.into());
     let mut outputs = Values::new();
     for output in declared {
         let found = match output.title.as_str() {

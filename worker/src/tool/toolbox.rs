@@ -167,7 +167,7 @@ impl Toolbox {
         Ok(self)
     }
 
-    /// Returns the programs and addresses that Agent Spec documents may use.
+    /// Returns the programs and addresses that documents may use.
     #[must_use]
     pub fn reach(&self) -> Reach {
         self.declared.as_ref().map_or_else(Reach::default, |declared| declared.reach())

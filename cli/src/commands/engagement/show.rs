@@ -92,7 +92,10 @@ fn standing(engagement: &State) -> Vec<String> {
             format!("review {review} by {}: {}", plain(&awaiting.reviewer), awaiting.prompt)
         }
         (None, Some(_)) => format!("its user: {}", awaiting.prompt),
-        (None, None) => awaiting.prompt.clone(),
+        (None, None) => match &awaiting.provider {
+            Some(wait) => wait.sentence(&time(&wait.next_retry_at)),
+            None => awaiting.prompt.clone(),
+        },
     });
     let error = engagement.error.as_ref().map(|error| format!("{}: {}", error.code, error.message));
     let result = engagement.results.as_ref().map(|results| plain(results.get("text").unwrap_or(results)));

@@ -13,6 +13,7 @@ use std::io;
 use turnstone_api::answers::{AwaitedBudget, CountedQueue, State, WorkerItem, WorkerItemKind};
 use turnstone_domain::JobState;
 use turnstone_domain::budget::Measure;
+use turnstone_domain::error::ProviderWait;
 use turnstone_domain::event::Parked;
 use turnstone_ojs::JobBody;
 
@@ -86,6 +87,9 @@ pub async fn reason(
     Ok(match (state, &job.waits_for) {
         (JobState::Available, _) => fleet.and_then(|fleet| fleet.keeps(job)),
         (JobState::Scheduled, _) => Some(format!("its time, {}", time(&job.scheduled_at))),
+        (JobState::Retryable, Some(data)) if let Ok(wait) = ProviderWait::deserialize(data) => {
+            Some(wait.sentence(&time(&wait.next_retry_at)))
+        }
         (JobState::Retryable, _) => Some(format!("its next attempt, at {}", time(&job.next_retry_at))),
         (JobState::Pending, Some(data)) => Some(described(data, job, client).await?),
         (JobState::Pending, None) if job.workflow_id.is_some() => {

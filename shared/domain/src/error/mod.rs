@@ -3,9 +3,11 @@
 
 mod class;
 mod kind;
+mod unreached;
 
 pub use class::{ErrorClass, Escalation, EscalationType, Strategy};
 pub use kind::FailureKind;
+pub use unreached::{ProviderWait, Unreached};
 
 use crate::event::Failure;
 use crate::reported::Reported;

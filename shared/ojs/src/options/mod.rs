@@ -81,11 +81,10 @@ impl JobOptions {
 /// Reads tags, each once.
 fn tags(value: &Value) -> Result<Vec<String>, String> {
     let mut tags = read::texts(value)?;
-    let wrong =
-        |tag: &&String| tag.is_empty() || tag.contains('\0') || tag.chars().count() > Terms::LONGEST_TAG;
+    let wrong = |tag: &&String| tag.is_empty() || tag.chars().count() > Terms::LONGEST_TAG;
     if let Some(tag) = tags.iter().find(wrong) {
         let (shown, most) = (read::shortened(tag, 40), Terms::LONGEST_TAG);
-        return Err(format!("`{shown}` must have 1 to {most} characters and no NUL"));
+        return Err(format!("`{shown}` must have 1 to {most} characters"));
     }
     if tags.len() > Terms::MOST_TAGS {
         return Err(format!("must have at most {} tags, not {}", Terms::MOST_TAGS, tags.len()));

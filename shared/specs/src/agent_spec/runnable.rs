@@ -6,7 +6,7 @@ use super::model::{self, AgenticComponent, Flow, NodeKind, StdioProgram};
 use super::program::ProgramRefusal;
 use super::{Registry, Specification, read};
 use crate::problem::{Problem, Problems, Severity};
-use crate::{Names, Reach};
+use crate::{AddressCheck, Names, Reach};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -298,14 +298,29 @@ fn check_reach(component: &Component, reach: &Reach, problems: &mut Problems) {
             problems.error(at, "AS-60", message);
         }
     }
-    for field in ADDRESSES.into_iter().filter(|_| !reach.private) {
-        if component.optional_text(field).is_some_and(|url| is_private(&url)) {
+    for field in ADDRESSES {
+        let Some(url) = component.optional_text(field) else { continue };
+        if !reach.private && is_private(&url) {
             let what =
                 format!("names a private address in `{field}`, and [tool_policy] has no `allow_private`");
             let (at, message) = refused(field, what);
             problems.error(at, "AS-60", message);
+        } else if let Some(Err(why)) = reach.addresses.as_ref().map(|known| check_address(&url, &**known)) {
+            let what = format!("is not called with this server's settings: {why}");
+            let (at, message) = refused(field, what);
+            problems.warning(at, "AS-60", message);
         }
     }
+}
+
+/// Checks an address that names its host. Without a scheme it is that of a server without TLS.
+fn check_address(url: &str, addresses: &dyn AddressCheck) -> Result<(), String> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let origin = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if scheme.contains("{{") || origin.contains("{{") {
+        return Ok(());
+    }
+    addresses.check_address(&format!("{scheme}://{rest}"))
 }
 
 /// Checks that a placeholder in the scheme, host or port of a request is bounded by a list of addresses (AS-61).

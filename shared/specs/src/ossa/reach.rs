@@ -64,7 +64,7 @@ fn unused(tool: &Node, keys: &[&str], why: &str, problems: &mut Problems) {
     }
 }
 
-fn is_url(server: &str) -> bool {
+pub(super) fn is_url(server: &str) -> bool {
     server.starts_with("http://") || server.starts_with("https://")
 }
 

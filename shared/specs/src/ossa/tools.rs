@@ -52,6 +52,7 @@ pub(super) fn read(
             capability.timeout_ms = capability.timeout_ms.or(longest_ms);
             capability.origin.clone_from(&origin);
             check_name(at, &capability.name, &reached, names, problems);
+            check_address(at, &capability, &reached, names, problems);
             if seen.insert(capability.name.clone()) {
                 tools.capabilities.push(capability);
             } else {
@@ -138,6 +139,31 @@ fn capability(
         errors: errors::of_capability(tool, node),
         version: node.get("version").and_then(Node::text).map(str::to_owned),
         ..Capability::named(name)
+    }
+}
+
+/// Warns about an address that workers with the settings of this server do not call.
+fn check_address(
+    at: Place,
+    capability: &Capability,
+    reached: &Reached,
+    names: Option<&Names<'_>>,
+    problems: &mut Problems,
+) {
+    let name = capability.name.as_str();
+    let Some(names) = names.filter(|names| !names.tools.contains(&name)) else { return };
+    let Some(addresses) = names.reach.and_then(|reach| reach.addresses.as_deref()) else { return };
+    let checked = match reached {
+        Reached::Http(endpoint) if reach::is_url(&endpoint.url) => addresses.check_tool(capability, endpoint),
+        Reached::Mcp { server } if reach::is_url(server) && !names.servers.contains(&server.as_str()) => {
+            addresses.check_address(server)
+        }
+        _ => Ok(()),
+    };
+    if let Err(why) = checked {
+        let show = crate::shape::shortened(name);
+        let message = format!("the agent runs without `{show}` with this server's settings: {why}");
+        problems.warning(at, RULE, message);
     }
 }
 

@@ -50,12 +50,13 @@ impl Columns {
     /// Takes rows apart for a statement, which names the columns that it is given.
     ///
     /// # Errors
-    /// The statement names a column that the rows do not have, or a value cannot be encoded.
+    /// The statement names a column that the rows do not have, or a value cannot be encoded or stored.
     pub(crate) fn of<R: Batch>(rows: Vec<R>, text: &Text) -> Result<Self, StoreError> {
         let (mut all, places) = Self::empty(R::COLUMNS, rows.len(), text)?;
         for row in rows {
             row.put(&mut all.columns, &places)?;
         }
+        all.refuse_nul()?;
         Ok(all)
     }
 
@@ -65,7 +66,20 @@ impl Columns {
         for row in rows {
             row.put_copy(&mut all.columns, &places)?;
         }
+        all.refuse_nul()?;
         Ok(all)
+    }
+
+    /// Refuses texts that PostgreSQL cannot store, on both databases alike.
+    fn refuse_nul(&self) -> Result<(), StoreError> {
+        let has_nul = |column: &Column| match column {
+            Column::Ints(_) => false,
+            Column::Texts(values) => values.iter().flatten().any(|text| text.contains('\0')),
+        };
+        match self.columns.iter().position(has_nul) {
+            Some(at) => Err(StoreError::Nul { text: self.names.get(at).copied().unwrap_or_default() }),
+            None => Ok(()),
+        }
     }
 
     /// The columns of a statement, and the place of each column of the rows among them. A statement that does not name its
@@ -150,6 +164,12 @@ mod tests {
         ];
         assert_eq!(Columns::of(rows, &TEXT).unwrap().to_json().unwrap(), r#"[["a\"b",1],["ü",2]]"#);
         assert_eq!(Columns::of(Vec::<Sample>::new(), &TEXT).unwrap().to_json().unwrap(), "[]");
+    }
+
+    #[test]
+    fn a_text_with_nul_is_refused_with_its_column() {
+        let rows = vec![Sample { number: 1, name: "a\0b".to_owned(), more: None }];
+        assert!(matches!(Columns::of(rows, &TEXT), Err(StoreError::Nul { text: "name" })));
     }
 
     #[test]

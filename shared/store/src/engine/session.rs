@@ -56,6 +56,15 @@ pub(crate) enum Args<'a> {
     Rows(Columns, &'a [Arg<'a>]),
 }
 
+impl Args<'_> {
+    /// Refuses single values that PostgreSQL cannot store, on both databases alike. [`Columns`] are checked when they are made.
+    fn refuse_nul(&self, action: &'static str) -> Result<(), StoreError> {
+        let (Self::Values(single) | Self::Rows(_, single)) = self;
+        let has_nul = |arg: &Arg<'_>| matches!(arg, Arg::Text(Some(text)) if text.contains('\0'));
+        if single.iter().any(has_nul) { Err(StoreError::Nul { text: action }) } else { Ok(()) }
+    }
+}
+
 /// A statement that writes rows; none of those that are given together sees what the others write.
 pub(crate) struct Write {
     pub action: &'static str,
@@ -328,6 +337,28 @@ impl Session {
         self.changes
     }
 
+    /// As [`Connection::rows`].
+    pub(crate) async fn rows(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        args.refuse_nul(action)?;
+        self.inner.rows(action, text, args).await
+    }
+
+    /// As [`Connection::look`].
+    pub(crate) async fn look(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        args.refuse_nul(action)?;
+        self.inner.look(action, text, args).await
+    }
+
     /// As [`Connection::execute`].
     pub(crate) async fn execute(
         &mut self,
@@ -335,9 +366,21 @@ impl Session {
         text: &Text,
         args: Args<'_>,
     ) -> Result<u64, StoreError> {
+        args.refuse_nul(action)?;
         let changed = self.inner.execute(action, text, args).await?;
         self.changes += changed;
         Ok(changed)
+    }
+
+    /// As [`Connection::rows_alone`].
+    pub(crate) async fn rows_alone(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<Row>, CommitError> {
+        args.refuse_nul(action).map_err(CommitError::Refused)?;
+        self.inner.rows_alone(action, text, args).await
     }
 
     /// As [`Connection::write`].
@@ -417,6 +460,7 @@ impl Reader {
         args: Args<'_>,
         found: &[Found],
     ) -> Result<Vec<Row>, StoreError> {
+        args.refuse_nul(action)?;
         let mut rows = self.inner.read(action, text, args).await?;
         let Some(ring) = &self.ring else { return Ok(rows) };
         if ring.lacks(found, &rows) {

@@ -9,7 +9,7 @@ mod members;
 mod model;
 mod partial;
 mod stream;
-mod unicode;
+pub(crate) mod unicode;
 mod value;
 mod wire_names;
 

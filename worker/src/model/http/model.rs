@@ -15,9 +15,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use turnstone_domain::agent::OutputContract;
+use turnstone_domain::error::Unreached;
 use turnstone_domain::message::{Message, Role};
 use turnstone_specs::agent_spec::model::RetryPolicy;
-use turnstone_telemetry::Secret;
+use turnstone_telemetry::{Secret, SeldomEach};
 use url::Url;
 
 /// The time between two looks at an answer that is still being written.
@@ -191,8 +192,7 @@ impl HttpModel {
             }
         };
         let sent = request.send().await;
-        let response =
-            sent.map_err(|error| ModelError::Unavailable(self.sentence(&outbound::describe(&error))))?;
+        let response = sent.map_err(|error| self.not_sent(&error))?;
         let describe_problem = |problem: &str| self.sentence(problem);
         if !response.status().is_success() {
             return Err(failure::of_response(response, self.retries.as_ref(), &describe_problem).await);
@@ -229,8 +229,7 @@ impl HttpModel {
             let headers = self.headers().map_err(|problem| ModelError::Refused(self.sentence(&problem)))?;
             let request = self.client.get(url.clone()).headers(outbound::trace_headers()).headers(headers);
             let sent = request.send().await;
-            let response =
-                sent.map_err(|error| ModelError::Unavailable(self.sentence(&outbound::describe(&error))))?;
+            let response = sent.map_err(|error| self.not_sent(&error))?;
             let is_busy = matches!(
                 response.status(),
                 StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
@@ -248,6 +247,21 @@ impl HttpModel {
             }
             tokio::time::sleep(POLL).await;
         }
+    }
+
+    /// Returns the error of a request without an answer. A provider to which no connection is made is logged once a minute.
+    fn not_sent(&self, error: &reqwest::Error) -> ModelError {
+        static FACTS: SeldomEach = SeldomEach::new();
+        let Some(problem) = outbound::connect_problem(error) else {
+            return ModelError::Unavailable(self.sentence(&outbound::describe(error)));
+        };
+        let (provider, address) = (self.name.clone(), self.url.origin().ascii_serialization());
+        let due = FACTS.due(&format!("{provider} {address}"));
+        let unreached = Unreached { provider, problem, address };
+        if let Some(left_out) = due {
+            tracing::warn!(left_out, "{unreached}");
+        }
+        ModelError::Unreached(Box::new(unreached))
     }
 
     /// Returns a sentence about this provider.

@@ -222,7 +222,18 @@ async fn an_absent_server_is_unavailable() {
     let api = Box::new(ChatCompletions::default());
     let model = HttpModel::new("gone", api, config, outbound::open_client().unwrap()).unwrap();
     let error = model.answer(&request()).await.unwrap_err();
-    assert!(matches!(&error, ModelError::Unavailable(text) if text.contains("cannot connect")), "{error:?}");
+    let ModelError::Unreached(unreached) = &error else { panic!("{error:?}") };
+    assert_eq!((unreached.provider.as_str(), unreached.problem.as_str()), ("gone", "connection refused"));
+    assert_eq!(unreached.address, format!("http://{}", absent.local_addr().unwrap()));
+    assert!(error.to_string().contains("cannot connect: connection refused at http://127.0.0.1"), "{error}");
+
+    let base_url = Some("http://no-such-host.invalid/v1".to_owned());
+    let config = HttpProviderConfig { base_url, ..Default::default() };
+    let api = Box::new(ChatCompletions::default());
+    let model = HttpModel::new("nowhere", api, config, outbound::open_client().unwrap()).unwrap();
+    let error = model.answer(&request()).await.unwrap_err();
+    let ModelError::Unreached(unreached) = &error else { panic!("{error:?}") };
+    assert_eq!(unreached.to_string(), "provider nowhere: unknown host at http://no-such-host.invalid");
 }
 
 fn assembled(chunks: &[Value]) -> Result<ModelAnswer, String> {

@@ -5,7 +5,7 @@ use crate::state::journal::Call;
 use crate::state::tools::{Callable, timeout};
 use crate::state::{Claimed, Secured, trace};
 use crate::tool::identity::PeerRequest;
-use crate::tool::{Invocation, RemoteQuestion, ToolError};
+use crate::tool::{Invocation, RemoteQuestion, ToolError, without_nul};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -77,7 +77,7 @@ pub async fn try_once(
         identity: &identity,
     };
     let began = Instant::now();
-    let answer = tool.answer(invocation).instrument(span.clone()).await;
+    let answer = without_nul(tool.answer(invocation).instrument(span.clone()).await);
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     let failed = |text| ToolOutcome::failed(FailureKind::Tool, text);
     let mut news = None;

@@ -358,6 +358,9 @@ fn failure(wanted: &ModelRef, error: &ModelError) -> JobError {
             JobError::new(FailureKind::RateLimited, message).retry_after(*retry_after_ms).of_an_outage()
         }
         ModelError::Unavailable(_) => JobError::new(FailureKind::ModelUnavailable, message).of_an_outage(),
+        ModelError::Unreached(unreached) => {
+            JobError::new(FailureKind::ModelUnavailable, message).of_an_outage().of_unreached(unreached)
+        }
         ModelError::Cut(_) => JobError::new(FailureKind::ModelUnavailable, message),
         ModelError::Timeout(_) => JobError::new(FailureKind::ModelTimeout, message),
         ModelError::Malformed(_) => JobError::new(FailureKind::Model, message),

@@ -77,7 +77,13 @@ impl<'m> Admission<'m> {
     /// # Errors
     /// As [`Outbox::secured`].
     pub async fn failed(self, outbox: &mut Outbox, failure: &ModelError) -> Result<(), Stop> {
-        if !matches!(failure, ModelError::Unavailable(_) | ModelError::Cut(_) | ModelError::Timeout(_)) {
+        if !matches!(
+            failure,
+            ModelError::Unavailable(_)
+                | ModelError::Unreached(_)
+                | ModelError::Cut(_)
+                | ModelError::Timeout(_)
+        ) {
             let success = self.answered(&outbox.claimed);
             return circuit::report(outbox, success).await;
         }

@@ -4,6 +4,7 @@ use super::child::Process;
 use super::config::McpConfig;
 use super::sse::{self, Carriers};
 use crate::tool::header::resolve_headers;
+use crate::tool::lines::whole_lines;
 use crate::tool::outbound::{self, excerpt};
 use crate::tool::program::Programs;
 use reqwest::Client;
@@ -147,6 +148,7 @@ impl Connection {
             None => {
                 let (process, lines, stdin) = Process::start(config, programs, longest)?;
                 // Our limit ends the connection; the transport's would drop the answer silently.
+                let lines = whole_lines(lines);
                 let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
                 match Box::pin(listener.serve(transport)).await {
                     Ok(service) => {

@@ -9,6 +9,7 @@ use reqwest::Client;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio_util::task::AbortOnDropHandle;
+use turnstone_domain::flaw::without_half_pairs;
 use url::Url;
 
 /// The most bytes of a stream in all; beyond it the connection is made again.
@@ -59,7 +60,7 @@ pub(super) async fn open(
     let receiving = async move {
         while let Some((name, data)) = events.next().await {
             let is_message = name.is_empty() || name == "message";
-            let line = format!("{}\n", data.replace('\n', " "));
+            let line = format!("{}\n", without_half_pairs(&data.replace('\n', " ")));
             if is_message && inbox.write_all(line.as_bytes()).await.is_err() {
                 return;
             }

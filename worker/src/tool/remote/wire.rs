@@ -1,6 +1,7 @@
 //! Requests to one remote agent: their headers, the bounds of their answers, and the meaning of failures.
 
 use super::agent::RemoteCancellation;
+use crate::model::{each_text, without_nul};
 use crate::tool::header::{HeaderText, resolve_headers};
 use crate::tool::outbound::{self, BodyError, excerpt};
 use crate::tool::{ToolError, address_guard};
@@ -9,6 +10,7 @@ use reqwest::{Client, RequestBuilder, Response};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use turnstone_domain::flaw::without_half_pairs;
 use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
 use url::Url;
 
@@ -148,8 +150,10 @@ impl Wire {
 
     /// Returns a text of an answer as JSON.
     pub(super) fn parsed(&self, text: &[u8]) -> Result<Value, ToolError> {
-        let answer: Value = serde_json::from_slice(text)
+        let text = String::from_utf8_lossy(text);
+        let mut answer: Value = serde_json::from_str(&without_half_pairs(&text))
             .map_err(|error| self.unusable(&format!("its answer is no JSON: {error}")))?;
+        each_text(&mut answer, &mut without_nul);
         match deeper_than(&answer, MAX_VALUE_DEPTH) {
             true => Err(self.unusable(&format!("its answer nests deeper than {MAX_VALUE_DEPTH} levels"))),
             false => Ok(answer),
