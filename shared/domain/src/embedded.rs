@@ -53,7 +53,7 @@ fn check(text: &str, fits: &dyn Fn(&Value) -> Result<(), String>) -> Result<Valu
     fits(&value).map(|()| value)
 }
 
-/// Returns what stands in the Markdown fences of a text, without the names of languages.
+/// Returns what is in the Markdown fences of a text, without the names of languages.
 fn fences(text: &str) -> Vec<&str> {
     let inside = text.split("```").skip(1).step_by(2).take(MOST_BRACKETS);
     let without_name = |inside: &'_ str| -> usize {

@@ -60,7 +60,7 @@ const ASYNC: &[&str] =
 
 /// Features that must be off everywhere, and why.
 const FORBIDDEN_FEATURES: &[(&str, &str, &str)] = &[
-    ("serde_json", "arbitrary_precision", "it turns numbers into maps for cel, and every comparison fails"),
+    ("cel", "json", "it reads numbers of serde_json as maps, and every comparison fails (docs/adr/0015)"),
     ("apalis-core", "task-context", "it panics the worker when a job comes back"),
 ];
 

@@ -58,7 +58,7 @@ pub struct ModelRequest {
     pub presence_penalty: Option<f64>,
     /// The most tokens of the answer, for which the budget is reserved.
     pub max_tokens: i64,
-    /// True if the provider is not told `max_tokens`, unless its API demands it.
+    /// True if the provider does not get `max_tokens`, unless its API demands it.
     pub unbounded: bool,
     /// The demanded form of the answer.
     pub output: OutputContract,
@@ -69,7 +69,7 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
-    /// Returns the bound on the answer that the provider is told.
+    /// Returns the bound on the answer that the provider gets.
     fn bound(&self) -> Option<i64> {
         (!self.unbounded).then_some(self.max_tokens)
     }

@@ -146,7 +146,7 @@ pub struct ModelChoice {
     pub temperature: Option<f64>,
     /// The most tokens one answer may have.
     pub max_tokens: Option<i64>,
-    /// True if the document says that the provider is told no bound. The budget reserves `max_tokens` all the same.
+    /// True if the document says that the provider gets no bound. The budget reserves `max_tokens` all the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unbounded: bool,
     /// 0.0 to 1.0: the share of likely tokens that are chosen from.

@@ -90,7 +90,7 @@ bodies! {
         /// The bytes that were left out.
         bytes: usize,
     }
-    /// Members of an answer that are not kept. The model goes on without them.
+    /// Members of an answer that are not kept. The model continues without them.
     DroppedAttached {
         /// Their bytes, as JSON.
         bytes: usize,

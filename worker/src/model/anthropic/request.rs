@@ -2,7 +2,7 @@
 
 use super::demand::Demand;
 use crate::model::ModelRequest;
-use crate::model::http::{History, PDF, Part, WireNames, parameters, without_nulls};
+use crate::model::http::{AnswerPart, History, PDF, WireNames, parameters, without_nulls};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -93,10 +93,10 @@ fn blocks(message: &Message, names: &WireNames, history: &History<'_>) -> Vec<Va
     let mut blocks = Vec::new();
     for part in history.parts(message) {
         blocks.extend(match part {
-            Part::Text(said, _) if said.trim().is_empty() => None,
-            Part::Text(said, members) => Some(block(members, text(said))),
-            Part::Call(call, members) => Some(block(members, tool_use(call, names, history))),
-            Part::Other(members) => Some(Value::Object(members.clone())),
+            AnswerPart::Text(said, _) if said.trim().is_empty() => None,
+            AnswerPart::Text(said, members) => Some(block(members, text(said))),
+            AnswerPart::Call(call, members) => Some(block(members, tool_use(call, names, history))),
+            AnswerPart::Other(members) => Some(Value::Object(members.clone())),
         });
     }
     let is_thought = |block: &Value| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));

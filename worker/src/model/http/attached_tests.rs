@@ -203,7 +203,7 @@ async fn messages_get_their_thinking_back() {
     }
 }
 
-/// An answer that pauses goes on with what was said so far, verbatim, and both parts are one answer.
+/// An answer that pauses continues with what was said so far, verbatim, and both parts are one answer.
 #[tokio::test]
 async fn a_pause_continues_the_answer() {
     let search = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "price"}});
@@ -229,7 +229,7 @@ async fn a_pause_continues_the_answer() {
     assert_eq!(body["max_tokens"], 70);
 }
 
-/// A model that never goes on is an error that ends, and the bound on the answer holds over its parts.
+/// A model that never continues is an error that ends, and the bound on the answer holds over its parts.
 #[tokio::test]
 async fn pauses_end() {
     let paused = |output: i64| {

@@ -12,7 +12,7 @@ use turnstone_domain::message::{Attached, AttachedItem, Message, RequestedCall};
 const LONGEST_ID: usize = 256;
 
 /// A part of an assistant's message, in order.
-pub enum Part<'a> {
+pub enum AnswerPart<'a> {
     /// A text.
     Text(&'a str, &'a Map<String, Value>),
     /// A call.
@@ -21,7 +21,7 @@ pub enum Part<'a> {
     Other(&'a Map<String, Value>),
 }
 
-/// What a provider and a model know of a conversation.
+/// The knowledge of a provider and a model about a conversation.
 pub struct History<'a> {
     provider: &'a str,
     model: &'a str,
@@ -45,7 +45,7 @@ impl<'a> History<'a> {
                 _ => None,
             });
             for (call, id) in message.tool_calls.iter().zip(ids) {
-                // Some servers give each answer's calls the same ids, by which outcomes cannot be told apart.
+                // Some servers give each answer's calls the same ids, by which outcomes cannot be distinguished.
                 if !id.is_empty() && id.len() <= LONGEST_ID && seen.insert(id) {
                     history.ids.insert(call.call_id.as_str(), id);
                 }
@@ -69,7 +69,7 @@ impl<'a> History<'a> {
     }
 
     /// Returns the parts of an assistant's message, in order.
-    pub fn parts<'b>(&self, message: &'b Message) -> Vec<Part<'b>> {
+    pub fn parts<'b>(&self, message: &'b Message) -> Vec<AnswerPart<'b>> {
         static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
         let items = self.attached(message).map(|attached| attached.items.as_slice()).unwrap_or_default();
         let lengths = items.iter().map(|item| match item {
@@ -82,25 +82,25 @@ impl<'a> History<'a> {
             (message.content.as_str(), message.tool_calls.iter(), Vec::new());
         for item in items {
             match item {
-                AttachedItem::Other { members } => parts.push(Part::Other(members)),
+                AttachedItem::Other { members } => parts.push(AnswerPart::Other(members)),
                 AttachedItem::Call { members, .. } => {
-                    parts.extend(calls.next().map(|call| Part::Call(call, members)));
+                    parts.extend(calls.next().map(|call| AnswerPart::Call(call, members)));
                 }
                 AttachedItem::Text { length, members } => match text.split_at_checked(*length) {
                     Some((piece, rest)) if !is_changed => {
-                        parts.push(Part::Text(piece, members));
+                        parts.push(AnswerPart::Text(piece, members));
                         text = rest;
                     }
                     _ if text.is_empty() => {}
-                    _ => parts.push(Part::Text(std::mem::take(&mut text), &NONE)),
+                    _ => parts.push(AnswerPart::Text(std::mem::take(&mut text), &NONE)),
                 },
             }
         }
         if !text.is_empty() {
-            let before_calls = parts.iter().position(|part| matches!(part, Part::Call(..)));
-            parts.insert(before_calls.unwrap_or(parts.len()), Part::Text(text, &NONE));
+            let before_calls = parts.iter().position(|part| matches!(part, AnswerPart::Call(..)));
+            parts.insert(before_calls.unwrap_or(parts.len()), AnswerPart::Text(text, &NONE));
         }
-        parts.extend(calls.map(|call| Part::Call(call, &NONE)));
+        parts.extend(calls.map(|call| AnswerPart::Call(call, &NONE)));
         parts
     }
 }
@@ -135,10 +135,10 @@ mod tests {
     fn shown(message: &Message, provider: &str, model: &str) -> Vec<String> {
         let messages = [Arc::new(message.clone())];
         let history = History::over(&messages, provider, model);
-        let part = |part: &Part<'_>| match part {
-            Part::Text(text, members) => format!("{text:?} {}", members.len()),
-            Part::Call(call, members) => format!("{} {}", history.id_of(&call.call_id), members.len()),
-            Part::Other(members) => format!("other {}", members.len()),
+        let part = |part: &AnswerPart<'_>| match part {
+            AnswerPart::Text(text, members) => format!("{text:?} {}", members.len()),
+            AnswerPart::Call(call, members) => format!("{} {}", history.id_of(&call.call_id), members.len()),
+            AnswerPart::Other(members) => format!("other {}", members.len()),
         };
         history.parts(&messages[0]).iter().map(part).collect()
     }

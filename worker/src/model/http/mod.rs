@@ -15,7 +15,7 @@ mod wire_names;
 
 pub use api::Api;
 pub use config::{HttpProviderConfig, MaxTokensField, MaxTokensFields, ResponseFormat, StructuredOutput};
-pub use history::{History, Part};
+pub use history::{AnswerPart, History};
 pub(super) use members::beside;
 pub use model::HttpModel;
 pub use partial::{Item, PartialAnswer};

@@ -117,7 +117,7 @@ impl HttpModel {
         Ok(headers)
     }
 
-    /// Asks until the model has ended its answer: one that pauses goes on when it gets back what it said.
+    /// Asks until the model has ended its answer: one that pauses continues when it gets back what it said.
     async fn ask(&self, request: &ModelRequest, names: &WireNames) -> Result<ModelAnswer, ModelError> {
         let mut request = Cow::Borrowed(request);
         let (messages, max_tokens) = (request.messages.len(), request.max_tokens);

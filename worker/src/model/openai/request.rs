@@ -3,7 +3,8 @@
 use super::ChatCompletions;
 use crate::model::ModelRequest;
 use crate::model::http::{
-    History, MaxTokensField, PDF, Part, ResponseFormat, WireNames, arguments_text, parameters, without_nulls,
+    AnswerPart, History, MaxTokensField, PDF, ResponseFormat, WireNames, arguments_text, parameters,
+    without_nulls,
 };
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat};
@@ -112,8 +113,8 @@ fn assistant(message: &Message, names: &WireNames, history: &History<'_>) -> Val
     let (mut said, mut calls) = (Map::new(), Vec::new());
     for part in history.parts(message) {
         match part {
-            Part::Text(_, members) | Part::Other(members) => said.extend(members.clone()),
-            Part::Call(call, members) => calls.push(tool_call(call, members, names, history)),
+            AnswerPart::Text(_, members) | AnswerPart::Other(members) => said.extend(members.clone()),
+            AnswerPart::Call(call, members) => calls.push(tool_call(call, members, names, history)),
         }
     }
     said.insert("role".to_owned(), "assistant".into());

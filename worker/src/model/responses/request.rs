@@ -1,7 +1,7 @@
 //! The body of a request to the responses API.
 
 use crate::model::ModelRequest;
-use crate::model::http::{History, PDF, Part, WireNames, arguments_text, parameters, without_nulls};
+use crate::model::http::{AnswerPart, History, PDF, WireNames, arguments_text, parameters, without_nulls};
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
@@ -75,7 +75,7 @@ fn items(message: &Message, names: &WireNames, history: &History<'_>) -> Vec<Val
         Role::Assistant => {
             let parts = history.parts(message);
             let is_whole = parts.iter().all(is_readable);
-            let item = |part: &Part<'_>| item(part, is_whole, names, history);
+            let item = |part: &AnswerPart<'_>| item(part, is_whole, names, history);
             let items: Vec<Value> = parts.iter().filter_map(item).collect();
             if items.is_empty() { vec![said("assistant", message)] } else { items }
         }
@@ -83,26 +83,26 @@ fn items(message: &Message, names: &WireNames, history: &History<'_>) -> Vec<Val
 }
 
 /// Returns true if an item means something to the provider, which has kept nothing: reasoning only if it is encrypted.
-fn is_readable(part: &Part<'_>) -> bool {
+fn is_readable(part: &AnswerPart<'_>) -> bool {
     match part {
-        Part::Other(members) => {
+        AnswerPart::Other(members) => {
             members.get("type").is_none_or(|kind| kind != "reasoning")
                 || members.contains_key("encrypted_content")
         }
-        Part::Text(..) | Part::Call(..) => true,
+        AnswerPart::Text(..) | AnswerPart::Call(..) => true,
     }
 }
 
 /// Returns a part of an assistant's message as an item. The ids of items belong to the reasoning before them, so without its
 /// reasoning an answer has only words and calls.
-fn item(part: &Part<'_>, is_whole: bool, names: &WireNames, history: &History<'_>) -> Option<Value> {
+fn item(part: &AnswerPart<'_>, is_whole: bool, names: &WireNames, history: &History<'_>) -> Option<Value> {
     let (mut item, members) = match part {
-        Part::Other(members) => return is_whole.then(|| Value::Object((*members).clone())),
-        Part::Call(call, members) => (function_call(call, names, history), members),
-        Part::Text(text, members) if members.is_empty() || !is_whole => {
+        AnswerPart::Other(members) => return is_whole.then(|| Value::Object((*members).clone())),
+        AnswerPart::Call(call, members) => (function_call(call, names, history), members),
+        AnswerPart::Text(text, members) if members.is_empty() || !is_whole => {
             (json!({"type": "message", "role": "assistant", "content": text}), members)
         }
-        Part::Text(text, members) => {
+        AnswerPart::Text(text, members) => {
             let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
             (json!({"type": "message", "role": "assistant", "content": content}), members)
         }

@@ -161,7 +161,7 @@ pub async fn ask_models(
         let request = &mut prepared.request;
         request.model.clone_from(&wanted.model);
         request.max_tokens = afforded.max_tokens;
-        // A budget that allows less has to be told.
+        // A budget that allows less has to be sent.
         request.unbounded = agent.model.unbounded && afforded.max_tokens == wanted_tokens;
         request.listener = if prepared.live { listener(outbox) } else { Listener::default() };
         let began = tokio::time::Instant::now();
