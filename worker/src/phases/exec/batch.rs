@@ -171,7 +171,7 @@ fn refused(bodies: &Bodies, outbox: &mut Outbox, mut call: Call, refusal: ToolOu
     let own = resol::capability(&outbox.claimed, bodies, &call.asked.name)
         .map(|capability| capability.errors.clone());
     // A refused call has no other try and no other tool. A handler may still replace its outcome.
-    let failed = FailedCall { tries: 0, repeatable: false, replaced: true };
+    let failed = FailedCall { tries: 0, repeatable: false, replaced: true, informs: false };
     let (outcome, handled) = match refusal.failure() {
         Some(FailureKind::ToolNotFound) => (refusal, None),
         _ => match remedy(&outbox.claimed.agent.errors, &own.unwrap_or_default(), refusal.clone(), failed) {
@@ -211,7 +211,8 @@ async fn admit(
             ready.passage = circuit::pass(outbox, &ready.callable).await?;
             let Passage::Refused { until } = ready.passage else { break };
             let outcome = circuit::open(&outbox.claimed, &flight.call, until);
-            let failed = FailedCall { tries: ready.tries, repeatable: false, replaced: ready.replaced };
+            let (tries, replaced) = (ready.tries, ready.replaced);
+            let failed = FailedCall { tries, repeatable: false, replaced, informs: false };
             let (errors, own) = (&outbox.claimed.agent.errors, &ready.callable.capability.errors);
             match remedy(errors, own, outcome.clone(), failed) {
                 Remedy::Instead(name) => {
@@ -395,7 +396,7 @@ async fn conclude(
     flight.success = success;
     // While the breaker is open another try would be refused: all tries count as used.
     let tries = if is_open { u32::MAX - 1 } else { ready.tries };
-    let failed = FailedCall { tries, repeatable, replaced: ready.replaced };
+    let failed = FailedCall { tries, repeatable, replaced: ready.replaced, informs: made.informs };
     let (errors, own) = (&outbox.claimed.agent.errors, &ready.callable.capability.errors);
     let (call_id, duration_ms) = (&flight.call.asked.call_id, made.duration_ms);
     let is_ended = ended(ready, &made);
