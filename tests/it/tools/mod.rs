@@ -4,6 +4,7 @@ mod manifest;
 mod mcp;
 mod programs;
 mod stdio;
+mod unusual;
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

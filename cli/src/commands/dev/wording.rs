@@ -267,6 +267,9 @@ fn of_tool(body: &E) -> Option<Words> {
             let what = format!("answered in {}{}", duration(call.duration_ms), after(": ", &call.output));
             (text(&call.name), what, T::Plain, "exec")
         }
+        E::ToolPartlyRead(call) => {
+            (text(&call.name), format!("partly read: {}", text(&call.message)), T::Warning, "exec")
+        }
         E::ToolFailed(call) => (text(&call.name), failure(&call.failure), T::Warning, "exec"),
         E::ToolRetrying(call) => {
             let next = match &call.instead {

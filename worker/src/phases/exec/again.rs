@@ -78,7 +78,8 @@ async fn repeat_call(
     journal::record_sent(outbox, &mut call, callable.is_idempotent(), true);
     pay::barrier(outbox, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
     let made = send::try_once(&outbox.claimed, outbox.secured()?, &call, &callable, None).await;
-    let Made { mut outcome, duration_ms, artifacts, .. } = made;
+    let Made { mut outcome, duration_ms, artifacts, notes, .. } = made;
+    tool_outcome::note_unread(outbox, &call, &notes);
     let files = artifacts::admit(past, outbox, &call, &mut outcome, artifacts).await?;
     let (capability, result) = (&callable.capability, CallResult { outcome, handled: None, duration_ms });
     let text = tool_outcome::known_again(past, outbox, &call, capability, result).await?;

@@ -15,7 +15,7 @@
 use super::flight::{Flight, Ready, Step};
 use super::remedy::{FailedCall, Remedy, remedy};
 use super::send::{self, Fate, Made, News};
-use super::tool_outcome::{Ending, Over, deliver};
+use super::tool_outcome::{self, Ending, Over, deliver};
 use super::tries::{self, NextTry};
 use super::{admission, artifacts, circuit, remote_calls};
 use crate::phases::resol;
@@ -325,6 +325,7 @@ async fn judge(
     let (mut wait, mut stop) = (None, None);
     for (at, mut made) in returned {
         let Some(flight) = flights.get_mut(at) else { continue };
+        tool_outcome::note_unread(outbox, &flight.call, &made.notes);
         let files = std::mem::take(&mut made.artifacts);
         match artifacts::admit(past, outbox, &flight.call, &mut made.outcome, files).await {
             Ok(files) => made.artifacts = files,

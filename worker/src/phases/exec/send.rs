@@ -34,6 +34,8 @@ pub struct Made {
     pub news: Option<News>,
     /// The files that it made.
     pub artifacts: Vec<NewArtifact>,
+    /// The parts of the answer that could not be read as they were sent, in sentences.
+    pub notes: Vec<String>,
 }
 
 /// The effect of a request, if its caller can know it.
@@ -67,9 +69,9 @@ pub async fn try_once(
     let identity = match identity::of(claimed, secured, callable, peer_request).await {
         Ok(identity) => identity,
         Err(outcome) => {
-            let (duration_ms, tokens, artifacts) = (0, 0, Vec::new());
+            let (duration_ms, tokens, artifacts, notes) = (0, 0, Vec::new(), Vec::new());
             let (fate, counts, informs, news) = (Fate::Undone, false, true, None);
-            return Made { outcome, fate, counts, informs, duration_ms, tokens, news, artifacts };
+            return Made { outcome, fate, counts, informs, duration_ms, tokens, news, artifacts, notes };
         }
     };
     let span = trace::call(claimed, &call.asked, callable);
@@ -87,10 +89,10 @@ pub async fn try_once(
         if capability.errors.mapped(text).is_none());
     let failed = |text| ToolOutcome::failed(FailureKind::Tool, text);
     let mut news = None;
-    let mut artifacts = Vec::new();
+    let (mut artifacts, mut notes) = (Vec::new(), Vec::new());
     let (outcome, fate, counts) = match answer {
         Ok(answer) => {
-            artifacts = answer.artifacts;
+            (artifacts, notes) = (answer.artifacts, answer.notes);
             (ToolOutcome::Success { output: answer.output }, Fate::Answered, false)
         }
         Err(ToolError::Failed(text)) => (failed(text), Fate::Answered, true),
@@ -118,7 +120,7 @@ pub async fn try_once(
     };
     trace::returned(claimed, &span, &call.asked.name, capability, &outcome);
     let tokens = identity.peer_request.as_ref().map_or(0, |peer| peer.tokens_used.load(Ordering::Relaxed));
-    Made { outcome, fate, counts, informs, duration_ms, tokens, news, artifacts }
+    Made { outcome, fate, counts, informs, duration_ms, tokens, news, artifacts, notes }
 }
 
 /// Returns the outcome unchanged if the output matches the schema that the capability declares (OSSA `output_schema`).
