@@ -185,6 +185,7 @@ async fn look(server: &Arc<McpServer>) -> Checked {
             checked.withheld = catalogue
                 .withheld()
                 .iter()
+                .chain(catalogue.unread())
                 .map(|(tool, why)| Shown { name: full(tool), capability: None, text: why.clone() })
                 .collect();
             checked.digest = Some(catalogue.digest().to_owned());

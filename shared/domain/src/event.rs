@@ -127,6 +127,8 @@ events! {
     ToolCalled = "tool.called", Called;
     /// A tool answered.
     ToolCompleted = "tool.completed", CallOutput;
+    /// A part of a tool's answer could not be read as it was sent. The rest is the result of the call.
+    ToolPartlyRead = "tool.partly_read", PartlyRead;
     /// A call made a file, which is kept.
     ArtifactGenerated = "artifact.generated", File;
     /// A tool failed, or its call was refused.
@@ -255,6 +257,7 @@ impl EventName {
                 | Self::ToolUnavailable
                 | Self::ToolCalled
                 | Self::ToolCompleted
+                | Self::ToolPartlyRead
                 | Self::ArtifactGenerated
                 | Self::ToolFailed
                 | Self::ToolRetrying

@@ -96,11 +96,18 @@ async fn a_call_that_was_turned_away_is_repeated() {
     }
 }
 
-/// RS-25, issue 16: a refused connection made no call, so it is retried even when the tool is not idempotent.
+/// RS-25, issue 16: a refused connection made no call, so it is tried again even when the tool is not idempotent. It is
+/// tried once more, or as often as the document says; then the model learns of it.
 #[tokio::test]
 async fn a_refused_connection_is_tried_again() {
-    let spec = "  reliability: {retry: {initial_delay_ms: 1}}\n  tools: [{type: http, name: book}]";
-    let mut fleet = desk(Fleet::builder().workers(0), spec, &["book"]).await;
+    for (policy, retries) in [("initial_delay_ms: 1", 1), ("initial_delay_ms: 1, max_attempts: 4", 3)] {
+        refused_connection(policy, retries).await;
+    }
+}
+
+async fn refused_connection(policy: &str, retries: usize) {
+    let spec = format!("  reliability: {{retry: {{{policy}}}}}\n  tools: [{{type: http, name: book}}]");
+    let mut fleet = desk(Fleet::builder().workers(0), &spec, &["book"]).await;
     // A bound socket that does not listen: no other process takes the port, and a connection is refused.
     let closed = tokio::net::TcpSocket::new_v4().unwrap();
     closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -114,9 +121,23 @@ async fn a_refused_connection_is_tried_again() {
     let (id, done) = run(&fleet).await;
     assert_eq!(done["state"], "completed", "{done:#}");
     let call = attempts(&fleet, &id).await[0].clone();
-    assert_eq!(call["retries"], 3, "{call:#}");
+    assert_eq!(call["retries"], retries, "{call:#}");
     let prompt = fleet.models.calls()[1].request["messages"].to_string();
     assert!(prompt.contains("cannot connect") && !prompt.contains("unknown"), "{prompt}");
+    fleet.end().await;
+}
+
+/// RS-25: an error that an idempotent tool reports itself, in JSON, reaches the model after one more try.
+#[tokio::test]
+async fn an_error_that_an_idempotent_tool_reports_is_repeated_once() {
+    let spec = format!("  tools:\n{}", tool("search", ""));
+    let fleet = desk(Fleet::builder(), &spec, &["search"]).await;
+    fleet.tools.fail_with("search", 9, (StatusCode::INTERNAL_SERVER_ERROR, json!({"error": "no index"})));
+    let (id, done) = run(&fleet).await;
+    assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("completed"), 2), "{done:#}");
+    assert_eq!(attempts(&fleet, &id).await[0]["retries"], 1);
+    let prompt = fleet.models.calls()[1].request["messages"].to_string();
+    assert!(prompt.contains("no index"), "{prompt}");
     fleet.end().await;
 }
 

@@ -2,8 +2,10 @@
 
 mod manifest;
 mod mcp;
+mod page;
 mod programs;
 mod stdio;
+mod unusual;
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -50,16 +50,16 @@ pub async fn declared(
     }
     let crew = run.crew.as_ref();
     let Some(agent) = crew.and_then(|crew| crew.team.agent()) else { return Ok(Vec::new()) };
-    let mut found = Vec::new();
-    for tool in &agent.tools {
-        let made = match &tool.kind {
-            ToolKind::ServerTool | ToolKind::BuiltinTool { .. } => continue,
-            _ => made(claimed, secured, tool).await?,
-        };
-        found.push(Declared { capability: capability(tool), tool: made });
-    }
-    for toolbox in &agent.toolboxes {
-        found.extend(of_toolbox(claimed, secured, toolbox).await?);
+    let own = agent.tools.iter().filter(|tool| !is_server_tool(tool)).map(async |tool| {
+        Ok(Declared { capability: capability(tool), tool: made(claimed, secured, tool).await? })
+    });
+    let toolboxes = agent.toolboxes.iter().map(|toolbox| of_toolbox(claimed, secured, toolbox));
+    // All servers start at the same time.
+    let (own, of_toolboxes) =
+        futures::join!(futures::future::join_all(own), futures::future::join_all(toolboxes));
+    let mut found = own.into_iter().collect::<Result<Vec<_>, Stop>>()?;
+    for tools in of_toolboxes {
+        found.extend(tools?);
     }
     let mut named = BTreeSet::new();
     for one in &found {
@@ -76,6 +76,11 @@ pub async fn declared(
         }
     }
     Ok(found)
+}
+
+/// Returns true if a tool is one of this server or of the model's, and not of the document.
+fn is_server_tool(tool: &DeclaredTool) -> bool {
+    matches!(tool.kind, ToolKind::ServerTool | ToolKind::BuiltinTool { .. })
 }
 
 /// The tool of a node that calls one.

@@ -1,6 +1,7 @@
 //! Tools behind HTTP: one request per call, with the call's id as its `Idempotency-Key`.
 
 use crate::tool::address_guard::{check_form, check_url};
+use crate::tool::body_text::{self, BodyText};
 use crate::tool::config::ToolConfig;
 use crate::tool::files;
 use crate::tool::header::{check_headers, resolve_headers};
@@ -118,11 +119,12 @@ impl HttpTool {
         let (defers, wait_ms) =
             (response.headers().contains_key(RETRY_AFTER), outbound::retry_after_ms(&response));
         if !status.is_success() {
-            let media_type = outbound::media_type(&response);
+            let content_type = outbound::content_type(&response);
             let (reported, is_answer) = match outbound::read_start(response, 4 * EXCERPT).await {
                 Ok((body, whole)) => {
-                    let reported = excerpt(&String::from_utf8_lossy(&body), EXCERPT);
-                    (reported, is_json(&media_type, &body, whole))
+                    let BodyText { text, .. } = body_text::decode(&content_type, body);
+                    let is_answer = is_json(&outbound::essence(&content_type), &text, whole);
+                    (excerpt(&text, EXCERPT), is_answer)
                 }
                 Err(error) => (error.to_string(), false),
             };
@@ -147,22 +149,18 @@ impl HttpTool {
         // The call ran; another request would run it again, and its answer would be unreadable as well.
         let unreadable = |problem: String| ToolError::Final(format!("tool {}: {problem}", self.spec.name));
         let name = name_of(&response);
-        let (media_type, body) =
-            read_body(response, self.config.max_response_bytes).await.map_err(&unreadable)?;
-        let body = match String::from_utf8(body) {
-            Ok(text) if !is_file(&media_type) => {
-                return read_text(&media_type, &text).map(Answer::from).map_err(unreadable);
-            }
-            Ok(text) => text.into_bytes(),
-            Err(_) if is_text(&media_type) => {
-                let problem = format!("answered with {media_type:?}, which is neither JSON nor text");
-                return Err(unreadable(problem));
-            }
-            Err(bytes) => bytes.into_bytes(),
-        };
+        let content_type = outbound::content_type(&response);
+        let media_type = outbound::essence(&content_type);
+        let body = read_body(response, self.config.max_response_bytes).await.map_err(&unreadable)?;
+        if is_body_text(&content_type, &body) {
+            let BodyText { text, note } = body_text::decode(&content_type, body);
+            let mut answer = read_text(&media_type, &text).map_err(unreadable)?;
+            answer.notes.extend(note);
+            return Ok(answer);
+        }
         let named = (self.spec.name.as_str(), name.as_deref());
         let file = files::given(call_id, 0, named, &media_type, body).map_err(unreadable)?;
-        Ok(Answer { output: files::as_json(&file), artifacts: vec![file] })
+        Ok(Answer { output: files::as_json(&file), artifacts: vec![file], notes: Vec::new() })
     }
 }
 
@@ -255,6 +253,16 @@ fn is_file(media_type: &str) -> bool {
     (is_medium && !media_type.ends_with("+xml")) || media_type == "application/pdf"
 }
 
+/// Returns true if a body is text, and no file: its type or charset says so, or its bytes are UTF-8.
+fn is_body_text(content_type: &str, body: &[u8]) -> bool {
+    let media_type = outbound::essence(content_type);
+    if is_file(&media_type) || body_text::is_binary(content_type, body) {
+        return false;
+    }
+    let says_text = is_text(&media_type) || body_text::declared(content_type).is_some();
+    says_text || std::str::from_utf8(body).is_ok()
+}
+
 /// Returns true if an answer of this type must be text.
 fn is_text(media_type: &str) -> bool {
     media_type.is_empty() || media_type.starts_with("text/") || says_json(media_type)
@@ -266,43 +274,53 @@ fn says_json(media_type: &str) -> bool {
 }
 
 /// Returns true if a body is JSON. For a longer body with only its start read, the media type decides.
-fn is_json(media_type: &str, start: &[u8], whole: bool) -> bool {
-    says_json(media_type) && (!whole || serde_json::from_slice::<IgnoredAny>(start).is_ok())
+fn is_json(media_type: &str, start: &str, whole: bool) -> bool {
+    says_json(media_type) && (!whole || serde_json::from_str::<IgnoredAny>(start).is_ok())
 }
 
-async fn read_body(response: Response, limit: usize) -> Result<(String, Vec<u8>), String> {
-    let media_type = outbound::media_type(&response);
-    let body = outbound::read_body(response, limit).await.map_err(|error| match error {
+async fn read_body(response: Response, limit: usize) -> Result<Vec<u8>, String> {
+    outbound::read_body(response, limit).await.map_err(|error| match error {
         BodyError::TooLarge(_) => format!("{error}; raise max_response_bytes if that is wanted"),
         BodyError::Lost(_) => error.to_string(),
-    })?;
-    Ok((media_type, body))
+    })
 }
 
-/// Returns an answer as the tool's output: JSON by its media type, else text; null if it is empty.
-fn read_text(media_type: &str, text: &str) -> Result<Value, String> {
+/// Returns an answer as the tool's output: JSON by its media type, else text; null if it is empty. JSON with numbers that
+/// JSON does not have is kept as text.
+fn read_text(media_type: &str, text: &str) -> Result<Answer, String> {
     if text.is_empty() {
-        return Ok(Value::Null);
+        return Ok(Value::Null.into());
     }
     // A tool that echoes our credentials must not carry them into the conversation.
     let text = redact(text);
     let whole = without_half_pairs(&text);
     if says_json(media_type) {
-        let value = json::unambiguous(&whole).map_err(|why| {
-            format!("answered with {media_type} that is not JSON, or not unambiguous: {why}")
-        })?;
+        let (value, has_no_numbers) = match json::unambiguous(&whole) {
+            Ok(value) => (value, false),
+            Err(why) => {
+                let read = json::unambiguous(&body_text::with_numbers_as_texts(&whole));
+                let value = read.map_err(|_| {
+                    format!("answered with {media_type} that is not JSON, or not unambiguous: {why}")
+                })?;
+                (value, true)
+            }
+        };
         if deeper_than(&value, MAX_VALUE_DEPTH) {
             return Err(format!("answered with JSON that nests deeper than {MAX_VALUE_DEPTH} levels"));
         }
-        return Ok(value);
+        if has_no_numbers {
+            let note = format!("{}; it is kept as text", body_text::HAS_NO_NUMBERS);
+            return Ok(Answer { notes: vec![note], ..Answer::from(Value::String(text)) });
+        }
+        return Ok(value.into());
     }
     if media_type.is_empty()
         && let Ok(value) = json::unambiguous(&whole)
         && !deeper_than(&value, MAX_VALUE_DEPTH)
     {
-        return Ok(value);
+        return Ok(value.into());
     }
-    Ok(Value::String(text))
+    Ok(Value::String(text).into())
 }
 
 #[cfg(test)]

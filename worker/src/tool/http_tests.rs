@@ -41,6 +41,13 @@ async fn serve() -> (String, AbortOnDropHandle<()>) {
         )
         .route("/flood", get(flood))
         .route("/latin", get(|| async { ([("content-type", "text/plain")], vec![b'a', 0xff, 0xfe]) }))
+        .route(
+            "/body/{kind}/{bytes}",
+            get(|Path((kind, bytes)): Path<(String, String)>| async move {
+                let bytes = bytes.split('-').map(|byte| u8::from_str_radix(byte, 16).unwrap());
+                ([("content-type", kind)], bytes.collect::<Vec<u8>>())
+            }),
+        )
         .route("/files/plan.png", get(|| async { ([("content-type", "image/png")], vec![0_u8, 0xff]) }))
         .route(
             "/named",
@@ -185,13 +192,33 @@ async fn an_answer_of_bytes_is_a_file() {
 async fn a_hostile_answer_is_a_failure_for_the_model_and_costs_no_memory() {
     let (base, _serving) = serve().await;
     let get = |path: &str| tool("GET", &format!("{base}{path}"), json!({})).unwrap();
-    for (path, word) in [
-        ("/flood", "larger than 1048576 bytes"),
-        ("/latin", "neither JSON nor text"),
-        ("/metadata", "not followed"),
-    ] {
+    for (path, word) in [("/flood", "larger than 1048576 bytes"), ("/metadata", "not followed")] {
         let error = call(&get(path), json!({})).await.unwrap_err();
         assert!(matches!(&error, ToolError::Final(text) if text.contains(word)), "{path}: {error:?}");
+    }
+}
+
+/// A body is read in the charset that it names. Bytes that fit none, and numbers that JSON does not have, lose no result:
+/// the answer says how they were read.
+#[tokio::test]
+async fn a_body_is_kept_whatever_its_charset_and_numbers() {
+    let (base, _serving) = serve().await;
+    let (call_id, identity) = (CallId::from("call-7"), crate::tool::Identity::default());
+    for (path, output, word) in [
+        ("/body/application%2Fjson;charset=Shift_JIS/22-93-fa-96-7b-22", json!("日本"), None),
+        ("/body/text%2Fhtml;charset=latin1/63-61-66-e9", json!("café"), None),
+        ("/body/application%2Fxml;charset=latin1/3c-e9-2f-3e", json!("<é/>"), None),
+        ("/body/application%2Fjson/22-e9-22", json!("é"), Some("windows-1252")),
+        ("/body/application%2Fjson/5b-4e-61-4e-5d", json!("[NaN]"), Some("NaN or Infinity")),
+        ("/latin", json!("aÿþ"), Some("windows-1252")),
+    ] {
+        let tool = tool("GET", &format!("{base}{path}"), json!({})).unwrap();
+        let timeout = Duration::from_secs(20);
+        let invocation = Invocation { call_id: &call_id, input: &json!({}), timeout, identity: &identity };
+        let answer = tool.answer(invocation).await.unwrap();
+        assert_eq!(answer.output, output, "{path}");
+        let note = answer.notes.join("; ");
+        assert!(word.map_or(note.is_empty(), |word| note.contains(word)), "{path}: {note}");
     }
 }
 

@@ -1,31 +1,8 @@
-//! Lines: of a stream of server-sent events, with bounds for every sender, and of a program that sends JSON.
+//! The lines of a stream of server-sent events, with bounds for every sender.
 
 use super::outbound::{self, BodyError};
 use futures::{Stream, StreamExt, stream};
 use reqwest::Response;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader, DuplexStream};
-use turnstone_domain::flaw::without_half_pairs;
-
-/// The bytes of lines that wait to be read.
-const WAITING: usize = 64 * 1024;
-
-/// Returns the lines of JSON of a reader, with U+FFFD in place of each half of a surrogate pair. No reader of JSON accepts
-/// one, and the message of the line would be lost.
-pub fn whole_lines(reader: impl AsyncRead + Send + Unpin + 'static) -> DuplexStream {
-    let (mut out, lines) = tokio::io::duplex(WAITING);
-    tokio::spawn(async move {
-        let (mut reader, mut line) = (BufReader::new(reader), Vec::new());
-        // The end of the reader closes the lines, and so does an error of it.
-        while let Ok(1..) = reader.read_until(b'\n', &mut line).await {
-            let text = String::from_utf8_lossy(&line);
-            if out.write_all(without_half_pairs(&text).as_bytes()).await.is_err() {
-                return;
-            }
-            line.clear();
-        }
-    });
-    lines
-}
 
 /// Returns the lines of a body, at most `held` bytes of one event and `wire` bytes in all. The event parser
 /// receives one whole line at a time, because it scans its buffer again for every piece. It also fails if a

@@ -1,6 +1,7 @@
 //! Tools: one trait, one file per kind, and the registry of tools that this worker can call.
 
 pub mod address_guard;
+pub mod body_text;
 pub mod builtin;
 pub mod config;
 mod declared;
@@ -60,11 +61,13 @@ pub struct Answer {
     pub output: Value,
     /// The files that it made.
     pub artifacts: Vec<NewArtifact>,
+    /// The parts that could not be read as they were sent, in sentences.
+    pub notes: Vec<String>,
 }
 
 impl From<Value> for Answer {
     fn from(output: Value) -> Self {
-        Self { output, artifacts: Vec::new() }
+        Self { output, artifacts: Vec::new(), notes: Vec::new() }
     }
 }
 

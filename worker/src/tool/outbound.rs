@@ -256,11 +256,23 @@ pub async fn read_start(response: Response, limit: usize) -> Result<(Vec<u8>, bo
     Ok((body, true))
 }
 
+/// Returns the `Content-Type` of an answer; empty when it has none.
+#[must_use]
+pub fn content_type(response: &Response) -> String {
+    let header = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    header.unwrap_or_default().to_owned()
+}
+
 /// Returns the media type of an answer in lower case without parameters; empty when it has none.
 #[must_use]
 pub fn media_type(response: &Response) -> String {
-    let header = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    header.and_then(|value| value.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase()
+    essence(&content_type(response))
+}
+
+/// Returns the media type in a `Content-Type`, in lower case without parameters.
+#[must_use]
+pub fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Returns the `Retry-After` of an answer as milliseconds; see [`wait_ms`].

@@ -3,10 +3,11 @@
 //! What may be reached is what `[tool_policy]` allows, and of that what the request's own `url_allow_list`
 //! has.
 
+use super::body_text::{self, BodyText};
 use super::declared::Declared;
 use super::outbound::error_codes;
 use super::outbound::{self, excerpt, trace_headers};
-use super::{Invocation, Tool, ToolError, Transport, within};
+use super::{Answer, Invocation, Tool, ToolError, Transport, within};
 use crate::flow::machine::Values;
 use crate::flow::{render, render_all, render_url, text};
 use async_trait::async_trait;
@@ -126,10 +127,11 @@ impl RequestTool {
         };
         let response = client.execute(request).await.map_err(|error| lost(&error))?;
         let (status, wait_ms) = (response.status(), outbound::retry_after_ms(&response));
+        let content_type = outbound::content_type(&response);
         let body = outbound::read_body(response, MOST_BYTES).await;
         let body = body.map_err(|error| ToolError::Final(format!("request {}: {error}", self.spec.name)))?;
-        let body = String::from_utf8_lossy(&body).into_owned();
-        Ok(Tried { status, wait_ms, body })
+        let BodyText { text: body, note } = body_text::decode(&content_type, body);
+        Ok(Tried { status, wait_ms, body, note })
     }
 
     /// Returns how long to wait before the request is sent again; `None` when it is not.
@@ -156,7 +158,7 @@ impl RequestTool {
         Some(requested.unwrap_or(own.unwrap_or(Duration::ZERO)).min(Duration::from_secs(30)))
     }
 
-    async fn sent(&self, call_id: &CallId, inputs: &Values) -> Result<Value, ToolError> {
+    async fn sent(&self, call_id: &CallId, inputs: &Values) -> Result<Answer, ToolError> {
         let (client, request) = self.rendered(call_id, inputs)?;
         let own = self.request.retry_policy.as_ref().and_then(|policy| policy.request_timeout);
         let timeout = own.and_then(|own| Duration::try_from_secs_f64(own).ok()).unwrap_or(TIMEOUT);
@@ -171,17 +173,18 @@ impl RequestTool {
                 None => break tried?,
             }
         };
-        let Tried { status, body, .. } = tried;
+        let Tried { status, body, note, .. } = tried;
         if !status.is_success() {
             let reported = excerpt(&body, EXCERPT);
             let text =
                 format!("request {}: answered with status {}: {reported}", self.spec.name, status.as_u16());
             return Err(ToolError::Final(text));
         }
-        Ok(match self.whole {
+        let output = match self.whole {
             false => Value::String(body),
             true => json!({"status": status.as_u16(), "body": body}),
-        })
+        };
+        Ok(Answer { notes: note.into_iter().collect(), ..Answer::from(output) })
     }
 }
 
@@ -190,6 +193,7 @@ struct Tried {
     status: StatusCode,
     wait_ms: Option<u64>,
     body: String,
+    note: Option<String>,
 }
 
 /// Returns true when the error may not occur another time.
@@ -236,6 +240,10 @@ impl Tool for RequestTool {
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
+        self.answer(invocation).await.map(|answer| answer.output)
+    }
+
+    async fn answer(&self, invocation: Invocation<'_>) -> Result<Answer, ToolError> {
         let nothing = Values::new();
         let inputs = invocation.input.as_object().unwrap_or(&nothing);
         let sent = self.sent(invocation.call_id, inputs);

@@ -145,6 +145,12 @@ fn of_parked(parked: &Parked) -> Words {
         Parked::Input { .. } => {
             ("its user answers".to_owned(), Tone::Warning, "waits for an answer of its user".to_owned())
         }
+        Parked::Reviews { .. } => {
+            let list = "turnstone review list".to_owned();
+            let happened = "parked until its reviews are answered; no slot is held".to_owned();
+            let running = format!("waits for answers: {list}");
+            return Words { command: Some(list), ..Words::new("job", happened, Tone::Warning, &running) };
+        }
         Parked::Review { review_id, reviewer, .. } => {
             let approve = format!("turnstone review approve {review_id} --by NAME");
             let happened = format!("parked until {reviewer} answers; no slot is held");
@@ -271,6 +277,9 @@ fn of_tool(body: &E) -> Option<Words> {
         E::ToolCompleted(call) => {
             let what = format!("answered in {}{}", duration(call.duration_ms), after(": ", &call.output));
             (text(&call.name), what, T::Plain, "exec")
+        }
+        E::ToolPartlyRead(call) => {
+            (text(&call.name), format!("partly read: {}", text(&call.message)), T::Warning, "exec")
         }
         E::ToolFailed(call) => (text(&call.name), failure(&call.failure), T::Warning, "exec"),
         E::ToolRetrying(call) => {

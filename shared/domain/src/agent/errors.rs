@@ -259,6 +259,8 @@ impl Default for TurnChain {
 pub struct Remedy {
     /// How often it may be tried again in all.
     pub retries: u32,
+    /// True if the document sets that number.
+    pub is_set: bool,
     /// The delays between tries, and the errors that are retried.
     pub rule: RetryRule,
     /// The reaction when all tries are used up; `None` passes the failure to the model.
@@ -300,7 +302,7 @@ impl ErrorPolicy {
         };
         let tried = matches!(code, ErrorClass::ToolError | ErrorClass::ToolTimeout | ErrorClass::RateLimited);
         let handler = handler.filter(|handler| handler.strategy != Strategy::Retry || has_more(handler));
-        Remedy { retries: if tried { retries } else { 0 }, rule, handler }
+        Remedy { retries: if tried { retries } else { 0 }, is_set: said.is_some(), rule, handler }
     }
 }
 

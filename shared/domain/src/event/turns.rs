@@ -130,6 +130,15 @@ bodies! {
         /// The reaction of a handler.
         handled?: Handled,
     }
+    /// An answer that could not be read as it was sent.
+    PartlyRead {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        name?: String,
+        /// The parts, and how they were read; absent while a guardrail holds them back.
+        message?: String,
+    }
     /// A failed call.
     CallFailure {
         #[serde(flatten)]

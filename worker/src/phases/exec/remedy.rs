@@ -5,6 +5,9 @@ use turnstone_domain::agent::errors::{CapabilityErrors, ErrorPolicy};
 use turnstone_domain::error::Strategy;
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
 
+/// The most further tries of a call whose error informs the model, unless the document sets a number.
+const RETRIES_OF_INFORMED: u32 = 1;
+
 /// The longest wait within a turn for a tool that demands a delay, in milliseconds.
 const LONGEST_WAIT_MS: u64 = 60_000;
 
@@ -29,6 +32,9 @@ pub struct FailedCall {
     pub repeatable: bool,
     /// True if another capability has replaced the requested one already.
     pub replaced: bool,
+    /// True if the error is information that the model can use at once: the tool itself reported it, or no connection
+    /// could be made.
+    pub informs: bool,
 }
 
 /// Returns the reaction to an outcome. A success ends the call unchanged.
@@ -42,10 +48,14 @@ pub fn remedy(
     let code = error.kind.class();
     let found = policy.remedy(own, code);
     let wait_ms = found.rule.delay_ms(standing.tries + 1).max(error.retry_after_ms.unwrap_or(0));
+    let retries = match standing.informs && !found.is_set {
+        true => found.retries.min(RETRIES_OF_INFORMED),
+        false => found.retries,
+    };
     if standing.repeatable
         && outcome.was_invoked()
         && error.retryable
-        && standing.tries < found.retries
+        && standing.tries < retries
         && wait_ms <= LONGEST_WAIT_MS
         && found.rule.covers(&[error.code(), code.as_str()])
     {
@@ -76,7 +86,7 @@ mod tests {
     use turnstone_domain::agent::errors::{ErrorHandler, RetryRule};
     use turnstone_domain::error::FailureKind;
 
-    const FIRST: FailedCall = FailedCall { tries: 0, repeatable: true, replaced: false };
+    const FIRST: FailedCall = FailedCall { tries: 0, repeatable: true, replaced: false, informs: false };
 
     fn broke() -> ToolOutcome {
         ToolOutcome::failed(FailureKind::Tool, "it broke")
@@ -94,6 +104,23 @@ mod tests {
         assert_eq!(decide(after(0)), Remedy::Again(1000));
         assert_eq!(decide(after(2)), Remedy::Again(4000));
         assert_eq!(decide(after(3)), Remedy::End(broke(), None));
+    }
+
+    /// The model receives an error that informs it after one more try; a number in the document replaces that.
+    #[test]
+    fn an_error_that_informs_the_model_is_repeated_once() {
+        let informed = |tries| FailedCall { informs: true, ..after(tries) };
+        let decide =
+            |own: &CapabilityErrors, standing| remedy(&ErrorPolicy::default(), own, broke(), standing);
+        let none = CapabilityErrors::default();
+        assert_eq!(decide(&none, informed(0)), Remedy::Again(1000));
+        assert_eq!(decide(&none, informed(1)), Remedy::End(broke(), None));
+        for (set, last) in [(Some(0), 0), (Some(2), 2), (None, 1)] {
+            let rule = RetryRule { retries: set, initial_delay_ms: 7, ..RetryRule::default() };
+            let own = CapabilityErrors { retry: Some(rule), ..CapabilityErrors::default() };
+            assert_eq!(decide(&own, informed(last)), Remedy::End(broke(), None), "{set:?}");
+            assert!(last == 0 || matches!(decide(&own, informed(last - 1)), Remedy::Again(_)), "{set:?}");
+        }
     }
 
     /// RS-21, RS-25: a call that never ran, cannot succeed, or may have had its effect is not repeated.

@@ -23,6 +23,9 @@ pub struct Made {
     pub fate: Fate,
     /// True if the circuit breaker counts it as a failure of the tool; false for a wrong request.
     pub counts: bool,
+    /// True if its error is information that the model can use at once: the tool itself reported it, or no connection
+    /// could be made.
+    pub informs: bool,
     /// The duration of the try, in milliseconds.
     pub duration_ms: i64,
     /// The tokens that a remote agent used for the call so far.
@@ -31,6 +34,8 @@ pub struct Made {
     pub news: Option<News>,
     /// The files that it made.
     pub artifacts: Vec<NewArtifact>,
+    /// The parts of the answer that could not be read as they were sent, in sentences.
+    pub notes: Vec<String>,
 }
 
 /// The effect of a request, if its caller can know it.
@@ -64,9 +69,9 @@ pub async fn try_once(
     let identity = match identity::of(claimed, secured, callable, peer_request).await {
         Ok(identity) => identity,
         Err(outcome) => {
-            let (duration_ms, tokens, artifacts) = (0, 0, Vec::new());
-            let (fate, counts, news) = (Fate::Undone, false, None);
-            return Made { outcome, fate, counts, duration_ms, tokens, news, artifacts };
+            let (duration_ms, tokens, artifacts, notes) = (0, 0, Vec::new(), Vec::new());
+            let (fate, counts, informs, news) = (Fate::Undone, false, true, None);
+            return Made { outcome, fate, counts, informs, duration_ms, tokens, news, artifacts, notes };
         }
     };
     let span = trace::call(claimed, &call.asked, callable);
@@ -79,12 +84,15 @@ pub async fn try_once(
     let began = Instant::now();
     let answer = without_nul(tool.answer(invocation).instrument(span.clone()).await);
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+    // A code that the document maps the error to has its own number of tries.
+    let informs = matches!(&answer, Err(ToolError::Answered(text) | ToolError::Unreached(text))
+        if capability.errors.mapped(text).is_none());
     let failed = |text| ToolOutcome::failed(FailureKind::Tool, text);
     let mut news = None;
-    let mut artifacts = Vec::new();
+    let (mut artifacts, mut notes) = (Vec::new(), Vec::new());
     let (outcome, fate, counts) = match answer {
         Ok(answer) => {
-            artifacts = answer.artifacts;
+            (artifacts, notes) = (answer.artifacts, answer.notes);
             (ToolOutcome::Success { output: answer.output }, Fate::Answered, false)
         }
         Err(ToolError::Failed(text)) => (failed(text), Fate::Answered, true),
@@ -112,7 +120,7 @@ pub async fn try_once(
     };
     trace::returned(claimed, &span, &call.asked.name, capability, &outcome);
     let tokens = identity.peer_request.as_ref().map_or(0, |peer| peer.tokens_used.load(Ordering::Relaxed));
-    Made { outcome, fate, counts, duration_ms, tokens, news, artifacts }
+    Made { outcome, fate, counts, informs, duration_ms, tokens, news, artifacts, notes }
 }
 
 /// Returns the outcome unchanged if the output matches the schema that the capability declares (OSSA `output_schema`).

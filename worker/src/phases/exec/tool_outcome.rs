@@ -10,7 +10,7 @@ use turnstone_domain::JobError;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::{FailureKind, Strategy};
-use turnstone_domain::event::EventBody;
+use turnstone_domain::event::{EventBody, PartlyRead};
 use turnstone_domain::message::Message;
 use turnstone_domain::review::ReviewState;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
@@ -194,6 +194,15 @@ fn ask(past: &TurnHistory, outbox: &mut Outbox, call: &Call, outcome: &ToolOutco
             Err(escalation::ask(past, outbox, topic, question, &contact))
         }
     }
+}
+
+/// Publishes the parts of an answer that could not be read as they were sent.
+pub fn note_unread(outbox: &mut Outbox, call: &Call, notes: &[String]) {
+    if notes.is_empty() {
+        return;
+    }
+    let (call_id, name) = (call.asked.call_id.clone(), Some(call.asked.name.clone()));
+    outbox.event(&EventBody::ToolPartlyRead(PartlyRead { call_id, name, message: Some(notes.join("; ")) }));
 }
 
 /// Journals the outcome of a repeated call; returns the text for the model.

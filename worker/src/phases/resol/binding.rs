@@ -51,6 +51,15 @@ impl Catalogues {
         Self { by_server: by_server.into_iter().collect(), remote: remote.into_iter().collect() }
     }
 
+    /// Returns the parts of the servers' lists that could not be read, by the names that they would have.
+    pub fn unread(&self) -> impl Iterator<Item = (String, &str)> {
+        let catalogues =
+            self.by_server.iter().filter_map(|(server, found)| Some((server, found.as_ref().ok()?)));
+        catalogues.flat_map(|(server, catalogue)| {
+            catalogue.unread().iter().map(move |(part, why)| (format!("{server}.{part}"), why.as_str()))
+        })
+    }
+
     fn of(&self, server: &str) -> Result<&Arc<Catalogue>, String> {
         match self.by_server.get(server) {
             Some(Ok(catalogue)) => Ok(catalogue),

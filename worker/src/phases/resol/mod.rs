@@ -67,6 +67,9 @@ async fn find(
                 }
             }
         }
+        for (name, why) in catalogues.unread().filter(|(name, _)| agent.capability(name).is_none()) {
+            body.unavailable.push((name, why.to_owned()));
+        }
         let mut of_sets = Vec::new();
         for set in &agent.toolsets {
             of_sets.extend(binding::bind_all(claimed, set, &catalogues).await);

@@ -1,9 +1,11 @@
 //! `http_get`: fetches a public page as text.
 
 use crate::tool::address_guard::check_url;
+use crate::tool::body_text::{self, BodyText};
 use crate::tool::outbound;
-use crate::tool::{Invocation, Tool, ToolError, Transport, within};
+use crate::tool::{Answer, Invocation, Tool, ToolError, Transport, within};
 use async_trait::async_trait;
+use encoding_rs::Encoding;
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
@@ -50,7 +52,7 @@ impl HttpGetTool {
         Self { own, ..self }
     }
 
-    async fn fetch(&self, url: Url, call_id: &str) -> Result<Value, ToolError> {
+    async fn fetch(&self, url: Url, call_id: &str) -> Result<Answer, ToolError> {
         let failed = |problem: String| ToolError::Answered(format!("tool http_get: {problem}"));
         // Another request would have the same answer.
         let refused = |problem: String| ToolError::Final(format!("tool http_get: {problem}"));
@@ -78,14 +80,19 @@ impl HttpGetTool {
                 _ => refused(problem),
             });
         }
-        let media_type = outbound::media_type(&response);
+        let content_type = outbound::content_type(&response);
+        let media_type = outbound::essence(&content_type);
         let (body, whole) =
             outbound::read_start(response, TEXT_CAP).await.map_err(|error| failed(error.to_string()))?;
-        if body.contains(&0) {
+        let is_text = body_text::declared(&content_type).is_some() || Encoding::for_bom(&body).is_some();
+        if !is_text && body.contains(&0) {
             return Err(refused(format!("the page is {media_type:?}, which is not text")));
         }
-        let text = redact(&String::from_utf8_lossy(&body));
-        Ok(json!({"status": status.as_u16(), "content_type": media_type, "text": text, "truncated": !whole}))
+        let BodyText { text, note } = body_text::decode(&content_type, body);
+        let text = redact(&text);
+        let output =
+            json!({"status": status.as_u16(), "content_type": media_type, "text": text, "truncated": !whole});
+        Ok(Answer { notes: note.into_iter().collect(), ..Answer::from(output) })
     }
 }
 
@@ -118,6 +125,10 @@ impl Tool for HttpGetTool {
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
+        self.answer(invocation).await.map(|answer| answer.output)
+    }
+
+    async fn answer(&self, invocation: Invocation<'_>) -> Result<Answer, ToolError> {
         let refused = |problem: String| ToolError::Refused(format!("tool http_get: {problem}"));
         let text = invocation.input["url"]
             .as_str()
@@ -173,12 +184,12 @@ mod tests {
         let tool = HttpGetTool::new(outbound::open_client().unwrap());
         let fetch =
             |path: &str| tool.fetch(Url::parse(&format!("http://127.0.0.1:{port}{path}")).unwrap(), "c");
-        let page = fetch("/page").await.unwrap();
+        let page = fetch("/page").await.unwrap().output;
         assert_eq!(
             (&page["text"], &page["truncated"], &page["status"]),
             (&json!("hello"), &json!(false), &json!(200))
         );
-        let large = fetch("/large").await.unwrap();
+        let large = fetch("/large").await.unwrap().output;
         assert_eq!((large["text"].as_str().unwrap().len(), &large["truncated"]), (TEXT_CAP, &json!(true)));
         for (path, words) in [("/moved", "302: the page is at"), ("/binary", "not text"), ("/absent", "404")]
         {

@@ -79,7 +79,7 @@ impl Tool for SaveArtifactTool {
     async fn answer(&self, invocation: Invocation<'_>) -> Result<Answer, ToolError> {
         let wrong = |why| ToolError::Final(format!("the file was not kept: {why}"));
         let file = self.file(invocation.call_id, invocation.input).map_err(wrong)?;
-        Ok(Answer { output: files::as_json(&file), artifacts: vec![file] })
+        Ok(Answer { artifacts: vec![file.clone()], ..Answer::from(files::as_json(&file)) })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tools that a server offers, without those that an agent must not see.
 
 use super::config::McpConfig;
+use super::listed::ListedTools;
 use super::server::McpServer;
 use super::tool::{Hints, McpTool, OutputSchema};
 use crate::tool::config::is_tool_name;
@@ -20,15 +21,19 @@ pub type Withheld = (String, String);
 pub struct Catalogue {
     tools: BTreeMap<String, Arc<McpTool>>,
     withheld: Vec<Withheld>,
+    unread: Vec<Withheld>,
     digest: String,
 }
 
 impl Catalogue {
     /// Builds a catalogue from a server's list. Tools outside the allow-list are omitted silently, unusable
     /// ones (RS-13) with a reason.
-    pub(super) fn of(server: &Arc<McpServer>, config: &McpConfig, listed: Vec<Listed>) -> Self {
-        let (mut catalogue, mut allowance) = (Self::default(), Allowance::default());
-        for tool in listed.into_iter().filter(|tool| config.allows(&tool.name)) {
+    pub(super) fn of(server: &Arc<McpServer>, config: &McpConfig, listed: ListedTools) -> Self {
+        let is_seen = |(name, _): &Withheld| !is_tool_name(name) || config.allows(name);
+        let unread = listed.unread.into_iter().filter(is_seen).collect();
+        let mut catalogue = Self { unread, ..Self::default() };
+        let mut allowance = Allowance::default();
+        for tool in listed.tools.into_iter().filter(|tool| config.allows(&tool.name)) {
             let name = tool.name.to_string();
             match made(server, config, &mut allowance, tool) {
                 Ok(_) if catalogue.tools.contains_key(&name) => {
@@ -72,7 +77,7 @@ impl Catalogue {
     }
 
     fn missing(&self, tool: &str, is_it: impl Fn(&str) -> bool) -> String {
-        match self.withheld.iter().find(|(name, _)| is_it(name)) {
+        match self.withheld.iter().chain(&self.unread).find(|(name, _)| is_it(name)) {
             Some((name, why)) => format!("it has `{name}`, but {why}"),
             None => format!("it has no tool `{tool}` that agents may see"),
         }
@@ -87,6 +92,13 @@ impl Catalogue {
     #[must_use]
     pub fn withheld(&self) -> &[Withheld] {
         &self.withheld
+    }
+
+    /// Returns the parts of the list that could not be read, each with a reason: entries by their names or numbers, and
+    /// `*` for the list itself.
+    #[must_use]
+    pub fn unread(&self) -> &[Withheld] {
+        &self.unread
     }
 
     /// Returns `sha256:` and the digest of names, descriptions and schemas, which a pin fixes.

@@ -56,7 +56,7 @@ pub struct McpConfig {
     #[serde(default = "default_timeout_ms")]
     pub timeout_ms: u64,
     /// The longest that start and handshake, or listing its tools, may take, in milliseconds. A turn
-    /// continues without the tools of a slower server. Default: 10000.
+    /// continues without the tools of a slower server, or with its last known list. Default: 30000.
     #[serde(default = "default_connect_timeout_ms")]
     pub connect_timeout_ms: u64,
     /// The tools that agents may see. Default: all.
@@ -105,7 +105,7 @@ fn default_timeout_ms() -> u64 {
 }
 
 fn default_connect_timeout_ms() -> u64 {
-    10_000
+    30_000
 }
 
 fn default_max_response_bytes() -> usize {

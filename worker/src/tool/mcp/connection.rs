@@ -2,17 +2,23 @@
 
 use super::child::Process;
 use super::config::McpConfig;
+use super::http::HttpClient;
+use super::listed::ListedTools;
+use super::message::readable_lines;
+use super::reply::{self, NoReply, ToolReply};
 use super::sse::{self, Carriers};
 use crate::tool::header::resolve_headers;
-use crate::tool::lines::whole_lines;
 use crate::tool::outbound::{self, excerpt};
 use crate::tool::program::Programs;
 use reqwest::Client;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation,
-    ListToolsRequest, MetaObject, PaginatedRequestParams, RequestMetaObject, ServerResult, Tool,
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities, ClientConfig,
+    Implementation, ListToolsRequest, MetaObject, PaginatedRequestParams, RequestId, RequestMetaObject,
+    ServerResult,
 };
-use rmcp::service::{ClientInitializeError, NotificationContext, RoleClient, RunningService};
+use rmcp::service::{
+    ClientInitializeError, NotificationContext, Peer, PeerRequestOptions, RoleClient, RunningService,
+};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::common::client_side_sse::FixedInterval;
 use rmcp::transport::streamable_http_client::{
@@ -34,10 +40,6 @@ pub const USER: &str = "turnstoneUser";
 
 /// The most requests that one connection carries at once.
 pub(super) const CALLS_AT_ONCE: usize = 32;
-
-/// The most tools that a server may list, and the most pages that it may spread them over.
-pub(super) const MOST_TOOLS: usize = 1000;
-const MOST_PAGES: usize = 100;
 
 /// The most characters of a server's error message in ours.
 const EXCERPT: usize = 300;
@@ -105,6 +107,22 @@ impl ClientHandler for Listener {
     }
 }
 
+/// A call whose server is notified, when this is dropped, that the call is cancelled.
+struct AbandonedCall {
+    peer: Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for AbandonedCall {
+    fn drop(&mut self) {
+        let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
+        let reason = "the caller does not wait any longer".to_owned();
+        let (peer, cancelled) = (self.peer.clone(), CancelledNotificationParam::new(Some(id), Some(reason)));
+        // It cannot be awaited here; the server ends the call by itself without it.
+        runtime.spawn(async move { peer.notify_cancelled(cancelled).await });
+    }
+}
+
 impl Connection {
     /// Starts the server or connects to it, and performs the handshake.
     ///
@@ -124,6 +142,7 @@ impl Connection {
             Some(url) if config.sse => {
                 let headers = resolve_headers(&config.headers)?;
                 let (carriers, lines, writer) = sse::open(url, &headers, client, longest).await?;
+                let lines = readable_lines(lines);
                 let transport = AsyncRwTransport::new_client(lines, writer).with_max_line_length(usize::MAX);
                 let service =
                     Box::pin(listener.serve(transport)).await.map_err(|error| refused(&error, Some(url)))?;
@@ -139,7 +158,8 @@ impl Connection {
                 let mut retries = FixedInterval::default();
                 retries.max_times = Some(STREAM_RETRIES);
                 settings.retry_config = Arc::new(retries);
-                let transport = StreamableHttpClientTransport::with_client(client.clone(), settings);
+                let client = HttpClient { client: client.clone(), longest };
+                let transport = StreamableHttpClientTransport::with_client(client, settings);
                 let service =
                     Box::pin(listener.serve(transport)).await.map_err(|error| refused(&error, Some(url)))?;
                 let url = Some(url.clone());
@@ -148,7 +168,7 @@ impl Connection {
             None => {
                 let (process, lines, stdin) = Process::start(config, programs, longest)?;
                 // Our limit ends the connection; the transport's would drop the answer silently.
-                let lines = whole_lines(lines);
+                let lines = readable_lines(lines);
                 let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
                 match Box::pin(listener.serve(transport)).await {
                     Ok(service) => {
@@ -184,36 +204,31 @@ impl Connection {
         info.server_info.as_ref().map(|server| (server.name.clone(), server.version.clone()))
     }
 
-    /// Asks for all tools, page by page (RS-12).
+    /// Asks for all tools, page by page (RS-12). What of the list can be read is returned, and the rest is named.
     ///
     /// # Errors
-    /// [`RequestError`]; also when there are more tools or pages than allowed.
-    pub(super) async fn list(&self) -> Result<Vec<Tool>, RequestError> {
-        let (mut tools, mut cursor) = (Vec::new(), None);
-        for _ in 0..MOST_PAGES {
+    /// [`RequestError`], if there is no first page.
+    pub(super) async fn list(&self) -> Result<ListedTools, RequestError> {
+        let mut listed = ListedTools::default();
+        let mut cursor = None;
+        loop {
             let mut page = PaginatedRequestParams::default();
             page.cursor = cursor;
             let request = ListToolsRequest { params: Some(page), ..ListToolsRequest::default() };
-            let answer = self.service.peer().send_request(request.into()).await;
-            let answer = match answer {
-                Ok(answer) => answer,
-                Err(error) => return Err(self.failed(&error).await),
+            let answer = match self.service.peer().send_request(request.into()).await {
+                Ok(answer) => Ok(answer),
+                Err(error) => match self.failed(&error).await {
+                    RequestError::Refused(why) => Err(why),
+                    failed => return Err(failed),
+                },
             };
-            let ServerResult::ListToolsResult(answer) = answer else {
-                return Err(RequestError::Refused(
-                    "it answered something else than a list of tools".to_owned(),
-                ));
+            cursor = match answer.and_then(|answer| listed.take(answer)) {
+                Ok(Some(next)) => Some(next),
+                Ok(None) => return Ok(listed),
+                Err(why) if listed.is_begun() => return Ok(listed.broken_off(&why)),
+                Err(why) => return Err(RequestError::Refused(why)),
             };
-            tools.extend(answer.tools);
-            if tools.len() > MOST_TOOLS {
-                return Err(RequestError::Refused(format!("it lists more than {MOST_TOOLS} tools")));
-            }
-            cursor = answer.next_cursor;
-            if cursor.is_none() {
-                return Ok(tools);
-            }
         }
-        Err(RequestError::Refused(format!("it spreads its tools over more than {MOST_PAGES} pages")))
     }
 
     /// Calls a tool. Dropping the future notifies the server that the call is cancelled.
@@ -225,7 +240,7 @@ impl Connection {
         tool: &str,
         arguments: Map<String, Value>,
         (call_id, user): (&CallId, Option<&User>),
-    ) -> Result<CallToolResponse, RequestError> {
+    ) -> Result<Result<ToolReply, NoReply>, RequestError> {
         let mut meta = MetaObject::new();
         if let Some(user) = user {
             meta.0.insert(USER.to_owned(), serde_json::json!(user));
@@ -235,10 +250,21 @@ impl Connection {
         meta.0.extend(propagation::outgoing().into_iter().map(|(name, value)| (name, value.into())));
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         params.meta = Some(RequestMetaObject(meta));
-        match self.service.peer().call_tool_once(params).await {
-            Ok(answer) => Ok(answer),
+        match self.send_call(params).await {
+            Ok(answer) => Ok(reply::read(answer)),
             Err(error) => Err(self.failed(&error).await),
         }
+    }
+
+    /// Sends a call. Unlike the client of the protocol, it also returns results that its types do not have.
+    async fn send_call(&self, params: CallToolRequestParams) -> Result<ServerResult, ServiceError> {
+        let options = PeerRequestOptions::no_options();
+        let peer = self.service.peer();
+        let sent = peer.send_cancellable_request(CallToolRequest::new(params).into(), options).await?;
+        let mut abandoned = AbandonedCall { peer: peer.clone(), id: Some(sent.id.clone()) };
+        let answer = sent.await_response().await;
+        abandoned.id = None;
+        answer
     }
 
     /// Closes the connection in an orderly way.

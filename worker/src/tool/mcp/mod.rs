@@ -9,8 +9,12 @@ mod catalogue;
 mod child;
 pub mod config;
 mod connection;
+mod http;
+mod listed;
+mod message;
 mod outcome;
 mod pin;
+mod reply;
 mod server;
 mod sse;
 #[cfg(test)]

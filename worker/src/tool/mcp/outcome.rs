@@ -1,9 +1,9 @@
 //! A server's answer to a call, as the tool's output.
 
+use super::reply::{NoReply, ToolReply};
 use crate::schema_check::check;
 use crate::tool::ToolError;
 use crate::tool::outbound::excerpt;
-use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 use turnstone_domain::schema::{MAX_VALUE_DEPTH, Schema, deeper_than};
 use turnstone_telemetry::redact;
@@ -11,7 +11,17 @@ use turnstone_telemetry::redact;
 /// The most characters of a failure that the model receives.
 const TOLD: usize = 2000;
 
-/// Returns the output: structured content if there is any, else the text, else the blocks as JSON (RS-22).
+/// The output of a call.
+pub(super) struct CallOutput {
+    /// Structured content if there is any, else the text, else the blocks as JSON.
+    pub(super) value: Value,
+    /// True if the content is more than text.
+    pub(super) has_files: bool,
+    /// The parts that are not as the protocol or the schema has them, in sentences.
+    pub(super) notes: Vec<String>,
+}
+
+/// Returns the output of a call (RS-22).
 ///
 /// # Errors
 /// [`ToolError::Answered`] when the server reports that the call failed. [`ToolError::Final`] when its answer
@@ -19,34 +29,36 @@ const TOLD: usize = 2000;
 /// call ran, and another one would run again.
 pub(super) fn output(
     tool: &str,
-    response: CallToolResponse,
+    reply: Result<ToolReply, NoReply>,
     promised: Option<&Schema>,
     limit: usize,
-) -> Result<Value, ToolError> {
+) -> Result<CallOutput, ToolError> {
     let sentence = |problem: String| format!("tool {tool}: {problem}");
     let unusable = |problem: String| ToolError::Final(sentence(problem));
-    let result = match response {
-        CallToolResponse::Complete(result) => result,
-        CallToolResponse::InputRequired(_) => {
-            return Err(unusable(
-                "its server asks for input in the middle of a call, which is not offered".to_owned(),
-            ));
+    let mut reply = reply.map_err(|none| {
+        unusable(match none {
+            NoReply::AsksForInput => {
+                "its server asks for input in the middle of a call, which is not offered".to_owned()
+            }
+            NoReply::Task => "its server answered with a task, which is not offered".to_owned(),
+        })
+    })?;
+    if reply.is_error {
+        return Err(ToolError::Answered(sentence(failure(&reply))));
+    }
+    if let Some(schema) = promised
+        && let Err(why) = kept(schema, &reply)
+    {
+        let why = format!("its answer is not what its outputSchema promises: {why}");
+        // Its numbers were read as texts, and the schema knows numbers.
+        if !reply.is_rewritten {
+            return Err(unusable(why));
         }
-        _ => return Err(unusable("its server answered with a task, which is not offered".to_owned())),
-    };
-    if result.is_error == Some(true) {
-        let text = excerpt(&texts(&result.content).join("\n"), TOLD);
-        let text = if text.is_empty() { "failed without a word".to_owned() } else { text };
-        return Err(ToolError::Answered(sentence(text)));
+        reply.notes.push(why);
     }
-    if let Some(schema) = promised {
-        let kept = match &result.structured_content {
-            Some(structured) => check(schema, structured),
-            None => Err("there is no structured content".to_owned()),
-        };
-        kept.map_err(|why| unusable(format!("its answer is not what its outputSchema promises: {why}")))?;
-    }
-    let value = clean(body(result).map_err(unusable)?);
+    let notes = reply.notes.iter().map(|note| excerpt(note, TOLD)).collect();
+    let has_files = !reply.blocks.iter().all(|block| text_of(block).is_some());
+    let value = clean(body(reply));
     let bytes = value.to_string().len();
     if bytes > limit {
         return Err(unusable(format!(
@@ -56,38 +68,44 @@ pub(super) fn output(
     if deeper_than(&value, MAX_VALUE_DEPTH) {
         return Err(unusable(format!("the outcome nests deeper than {MAX_VALUE_DEPTH} levels")));
     }
-    Ok(value)
+    Ok(CallOutput { value, has_files, notes })
 }
 
-/// Returns true if an answer has content that is no text.
-pub(super) fn has_files(response: &CallToolResponse) -> bool {
-    let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text(_));
-    matches!(response, CallToolResponse::Complete(result) if !result.content.iter().all(is_text))
-}
-
-fn body(result: CallToolResult) -> Result<Value, String> {
-    let plain = result.content.iter().all(|block| matches!(block, ContentBlock::Text(_)));
-    let blocks = |content: &[ContentBlock]| {
-        serde_json::to_value(content).map_err(|error| format!("its answer is no JSON: {error}"))
+/// Returns the words of a failure: its texts, or else its other content.
+fn failure(reply: &ToolReply) -> String {
+    let texts: Vec<&str> = reply.blocks.iter().filter_map(text_of).collect();
+    let words = match (texts.is_empty(), &reply.structured) {
+        (false, _) => texts.join("\n"),
+        (true, Some(structured)) => structured.to_string(),
+        (true, None) if reply.blocks.is_empty() => "failed without a word".to_owned(),
+        (true, None) => Value::from(reply.blocks.clone()).to_string(),
     };
-    match result.structured_content {
-        Some(structured) if plain => Ok(structured),
-        Some(structured) => Ok(json!({"structuredContent": structured, "content": blocks(&result.content)?})),
-        None if plain && result.content.len() <= 1 => {
-            Ok(texts(&result.content).first().map_or(Value::Null, |text| Value::from(*text)))
-        }
-        None => blocks(&result.content),
+    let words = excerpt(&words, TOLD);
+    if words.is_empty() { "failed without a word".to_owned() } else { words }
+}
+
+fn kept(schema: &Schema, reply: &ToolReply) -> Result<(), String> {
+    match &reply.structured {
+        Some(structured) => check(schema, structured),
+        None => Err("there is no structured content".to_owned()),
     }
 }
 
-fn texts(content: &[ContentBlock]) -> Vec<&str> {
-    content
-        .iter()
-        .filter_map(|block| match block {
-            ContentBlock::Text(text) => Some(text.text.as_str()),
-            _ => None,
-        })
-        .collect()
+fn body(ToolReply { blocks, structured, .. }: ToolReply) -> Value {
+    let plain = blocks.iter().all(|block| text_of(block).is_some());
+    match structured {
+        Some(structured) if plain => structured,
+        Some(structured) => json!({"structuredContent": structured, "content": blocks}),
+        None if plain && blocks.len() <= 1 => {
+            blocks.first().and_then(text_of).map_or(Value::Null, Value::from)
+        }
+        None => blocks.into(),
+    }
+}
+
+/// Returns the text of a block; `None` if it is no text.
+fn text_of(block: &Value) -> Option<&str> {
+    block["text"].as_str().filter(|_| block["type"] == "text")
 }
 
 /// Redacts secrets: a server that echoes our credentials must not carry them into the conversation.

@@ -1,6 +1,7 @@
 //! The older HTTP transport of MCP (2024-11-05): one stream of events from the server, and a POST for each message
 //! to it. Its messages pass as lines, as those of a process do.
 
+use super::message::readable;
 use crate::tool::lines::lines;
 use crate::tool::outbound;
 use eventsource_stream::EventStream;
@@ -9,7 +10,6 @@ use reqwest::Client;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio_util::task::AbortOnDropHandle;
-use turnstone_domain::flaw::without_half_pairs;
 use url::Url;
 
 /// The most bytes of a stream in all; beyond it the connection is made again.
@@ -60,7 +60,7 @@ pub(super) async fn open(
     let receiving = async move {
         while let Some((name, data)) = events.next().await {
             let is_message = name.is_empty() || name == "message";
-            let line = format!("{}\n", without_half_pairs(&data.replace('\n', " ")));
+            let line = format!("{}\n", readable("", data.replace('\n', " ").into_bytes()));
             if is_message && inbox.write_all(line.as_bytes()).await.is_err() {
                 return;
             }

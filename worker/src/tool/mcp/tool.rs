@@ -2,6 +2,7 @@
 
 use super::catalogue::digest_of;
 use super::config::McpConfig;
+use super::outcome::{self, CallOutput};
 use super::server::McpServer;
 use crate::tool::files;
 use crate::tool::{Answer, Invocation, Tool, ToolError, Transport, within};
@@ -121,22 +122,22 @@ impl Tool for McpTool {
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
-        self.respond(invocation).await.map(|(output, _)| output)
+        self.respond(invocation).await.map(|output| output.value)
     }
 
     async fn answer(&self, invocation: Invocation<'_>) -> Result<Answer, ToolError> {
-        let (mut output, has_files) = self.respond(invocation).await?;
+        let CallOutput { mut value, has_files, notes } = self.respond(invocation).await?;
         let artifacts = match has_files {
-            true => files::take(invocation.call_id, &self.spec.name, &mut output),
+            true => files::take(invocation.call_id, &self.spec.name, &mut value),
             false => Vec::new(),
         };
-        Ok(Answer { output, artifacts })
+        Ok(Answer { output: value, artifacts, notes })
     }
 }
 
 impl McpTool {
-    /// Calls it; returns its output, and true if the content is more than text.
-    async fn respond(&self, invocation: Invocation<'_>) -> Result<(Value, bool), ToolError> {
+    /// Calls it; returns its output.
+    async fn respond(&self, invocation: Invocation<'_>) -> Result<CallOutput, ToolError> {
         let name = &self.spec.name;
         let refused = |problem: &str| ToolError::Refused(format!("tool {name}: {problem}"));
         let server = self.server.upgrade().ok_or_else(|| refused("the worker is stopping"))?;
@@ -147,9 +148,8 @@ impl McpTool {
         };
         let call =
             server.call(&self.remote, arguments, (invocation.call_id, invocation.identity.user.as_ref()));
-        let response = within(invocation.timeout, call, || format!("tool {name} did not answer")).await?;
+        let reply = within(invocation.timeout, call, || format!("tool {name} did not answer")).await?;
         let promised = self.output_schema.as_ref().map(|schema| &schema.0);
-        let has_files = super::outcome::has_files(&response);
-        Ok((super::outcome::output(name, response, promised, self.max_response_bytes)?, has_files))
+        outcome::output(name, reply, promised, self.max_response_bytes)
     }
 }
