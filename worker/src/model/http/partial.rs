@@ -23,7 +23,7 @@ pub struct PartialAnswer {
     items: BTreeMap<u64, Item>,
     /// The reason why the model stopped. Then the answer is complete; only its usage may still follow.
     pub ended: Option<FinishReason>,
-    /// True if the model paused, and goes on when it is asked with what it said so far.
+    /// True if the model paused, and continues when it is asked with what it said so far.
     pub is_paused: bool,
     /// True if no event follows.
     pub is_over: bool,
