@@ -244,6 +244,9 @@ pub struct Review {
     /// True if its rejection no longer counts, because the job was tried again; absent otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     spent: bool,
+    /// The result of a call of unknown outcome, as the reviewer reported it; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
 }
 
 /// The votes that a review needs, and those that it has.
@@ -274,12 +277,15 @@ pub struct Vote {
     /// When it was given.
     pub at: String,
     step: usize,
+    /// The result of a call of unknown outcome, as the reviewer reported it; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
 }
 
 impl From<review::Vote> for Vote {
     fn from(vote: review::Vote) -> Self {
-        let review::Vote { by, principal, approve, reason, at, step } = vote;
-        Self { by, principal, approve, reason, at: at.to_rfc3339(), step }
+        let review::Vote { by, principal, approve, reason, at, step, reported } = vote;
+        Self { by, principal, approve, reason, at: at.to_rfc3339(), step, result: reported }
     }
 }
 
@@ -319,6 +325,7 @@ impl From<review::Review> for Review {
             reminders: review.reminders,
             asked_engagement_id: review.asked.map(|id| id.0),
             spent: review.spent,
+            result: review.reported,
         }
     }
 }

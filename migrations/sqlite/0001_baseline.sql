@@ -516,6 +516,7 @@ CREATE TABLE reviews (
     spent          INTEGER NOT NULL DEFAULT 0 CHECK (spent IN (0, 1)),  -- a retry of the job overtook its no: reviewers are asked anew
     told           INTEGER NOT NULL DEFAULT 0 CHECK (told IN (0, 1)),   -- the question was displayed to a user
     late           TEXT    NOT NULL DEFAULT '',        -- who answered late, each between line breaks: one event per name
+    reported       TEXT,                               -- JSON: the result of a call of unknown outcome, in the reviewer's words
     CHECK ((state = 'open') = (decided_at IS NULL))
 );
 CREATE INDEX reviews_open ON reviews (seq) WHERE state = 'open';

@@ -354,6 +354,7 @@ async fn decide(app: &App, review: &Review, user: &str, given: &UserAnswer) -> R
         by: user.to_owned(),
         principal: given.principal.identity.clone(),
         reason,
+        reported: None,
         at: app.api.clock.now(),
     };
     match app.api.store.intake.decide_review(&review.id, decision).await? {

@@ -34,6 +34,7 @@ impl Among {
 }
 
 /// An agent that may wait for the caller: the caller's own agent, or a delegate.
+#[derive(Clone)]
 pub(crate) struct Seat {
     pub(crate) engagement: Engagement,
     pub(crate) job: JobId,
@@ -82,10 +83,10 @@ pub(crate) async fn waiting(
             true => wanted(app, &seat.engagement, job, among).await?,
             false => match app.api.store.views.job(&seat.job).await? {
                 Some(job) => wanted(app, &seat.engagement, &job, among).await?,
-                None => None,
+                None => Vec::new(),
             },
         };
-        found.extend(wanted.map(|wanted| Waiting { seat, wanted }));
+        found.extend(wanted.into_iter().map(|wanted| Waiting { seat: seat.clone(), wanted }));
     }
     Ok(found)
 }
@@ -123,16 +124,16 @@ async fn below(app: &App, job: &JobId, parked: bool) -> Result<Vec<(EngagementId
     Ok(below.map(|link| (link.engagement_id, link.job_id)).collect())
 }
 
-async fn wanted(app: &App, of: &Engagement, job: &Job, among: Among) -> Result<Option<Wanted>, Failure> {
+async fn wanted(app: &App, of: &Engagement, job: &Job, among: Among) -> Result<Vec<Wanted>, Failure> {
     if let Some(requested) = open_question(app, &of.id, job).await? {
-        return Ok(Some(Wanted::Answer(requested)));
+        return Ok(vec![Wanted::Answer(requested)]);
     }
     if !among.reviews() || job.state != JobState::Pending {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let open = |review: &Review| review.state == ReviewState::Open && !has_voted(review, &of.user.id);
-    let review = reviews(app, of, &job.id).await?.pop().filter(open);
-    Ok(review.map(|review| Wanted::Word(Box::new(review))))
+    let open = reviews(app, of, &job.id).await?.into_iter().filter(open);
+    Ok(open.map(|review| Wanted::Word(Box::new(review))).collect())
 }
 
 /// Returns the question that a job waits with.

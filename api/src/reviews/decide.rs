@@ -1,5 +1,5 @@
-//! `POST /reviews/{id}/approve` and `/reject` with `{"by", "reason"?}` (OAS-30 … OAS-32): the first answer counts, and
-//! each of several reviewers has one vote.
+//! `POST /reviews/{id}/approve` and `/reject` with `{"by", "reason"?, "result"?}` (OAS-30 … OAS-32): the first answer
+//! counts, and each of several reviewers has one vote.
 
 use super::check_duties;
 use crate::api::Shared;
@@ -8,21 +8,26 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use crate::rows;
 use axum::extract::State;
+use serde::Deserialize;
+use serde_json::Value;
 use turnstone_domain::principal::Principal;
-use turnstone_domain::review::{Review, ReviewState};
-use turnstone_domain::{ReviewId, Timestamp};
+use turnstone_domain::review::{Review, ReviewKind, ReviewState};
+use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
+use turnstone_domain::{RawJson, ReviewId, Timestamp};
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Decision, DecisionOutcome};
 use utoipa::ToSchema;
 
 /// An answer to a review.
-#[derive(serde::Deserialize, ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"by": "ada", "reason": "the price is fine"}))]
 struct ReviewAnswer {
     /// The reviewer; left out, the principal, unless it may answer for anyone.
     by: Option<String>,
     /// Why.
     reason: Option<String>,
+    /// Only with an approval of the kind `unknown_outcome`: the result of the call, which was made. It is not repeated.
+    result: Option<Value>,
 }
 
 /// Approves a review. The first answer counts.
@@ -33,7 +38,7 @@ struct ReviewAnswer {
     request_body = ReviewAnswer,
     responses(
         (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review),
-        (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply),
+        (status = 400, description = "It is not said whose answer it is, or the review takes no `result`.", body = docs::ErrorReply),
         (status = 403, description = "Another reviewer has to answer, or an agent.", body = docs::ErrorReply),
         (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply),
     ),
@@ -74,6 +79,10 @@ async fn decide(app: &Shared, id: &str, tenant: &Tenant, (approve, body): (bool,
     let review = review.ok_or_else(|| OjsError::not_found("review", id))?;
     check_duties(app, &review, &tenant.principal).await?;
     let decision = decision(approve, body, &tenant.principal, app.api.clock.now())?;
+    if decision.reported.is_some() && !(approve && review.kind == ReviewKind::UnknownOutcome) {
+        let why = "is only for the approval of a review of the kind `unknown_outcome`: the call was made, with this result";
+        return Err(OjsError::invalid_request("result", why).into());
+    }
     let by = decision.by.clone();
     match app.api.store.intake.decide_review(&ReviewId::from(id), decision).await? {
         DecisionOutcome::Decided(review) | DecisionOutcome::Counted(review) => {
@@ -113,10 +122,15 @@ fn not_asked(review: &Review, by: &str) -> OjsError {
 /// Reads an answer. A name counts only within what the principal may act for; left out, it is the principal's.
 fn decision(approve: bool, bytes: &[u8], principal: &Principal, at: Timestamp) -> Result<Decision, OjsError> {
     let fields = Fields::read_if_any(bytes)?;
-    if let Some(unknown) = fields.0.names().find(|name| !matches!(*name, "by" | "reason")) {
-        return Err(OjsError::invalid_request(unknown, "is not known here; an answer has `by` and `reason`"));
+    if let Some(unknown) = fields.0.names().find(|name| !matches!(*name, "by" | "reason" | "result")) {
+        let why = "is not known here; an answer has `by`, `reason` and `result`";
+        return Err(OjsError::invalid_request(unknown, why));
     }
-    let ReviewAnswer { by, reason } = fields.typed()?;
+    let is_null = fields.raw("result").is_some_and(RawJson::is_null);
+    let ReviewAnswer { by, reason, result } = fields.typed()?;
+    // `null` is a result.
+    let result = result.or_else(|| is_null.then_some(Value::Null));
+    let reported = result.map(result_within).transpose()?;
     let by = match by.filter(|by| !by.trim().is_empty()) {
         Some(by) if !principal.may_act_for(&by) => {
             let message = format!("{} may not answer for {by}.", principal.name);
@@ -130,7 +144,17 @@ fn decision(approve: bool, bytes: &[u8], principal: &Principal, at: Timestamp) -
         }
         None => principal.name.clone(),
     };
-    Ok(Decision { approve, by, principal: principal.identity.clone(), reason, at })
+    Ok(Decision { approve, by, principal: principal.identity.clone(), reason, reported, at })
+}
+
+/// Returns the result of a call that was made, if it does not nest too deeply.
+fn result_within(result: Value) -> Result<Value, OjsError> {
+    match deeper_than(&result, MAX_VALUE_DEPTH) {
+        true => {
+            Err(OjsError::invalid_request("result", format!("nests deeper than {MAX_VALUE_DEPTH} levels")))
+        }
+        false => Ok(result),
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +176,9 @@ mod tests {
         let read = |text: &str| decision(true, text.as_bytes(), &principal, Timestamp(5));
         let full = read(r#"{"by":"ann","reason":"fine"}"#).unwrap();
         assert_eq!((full.by.as_str(), full.reason.as_deref(), full.at), ("ann", Some("fine"), Timestamp(5)));
+        assert_eq!(full.reported, None);
+        let made = read(r#"{"by":"ann","result":null}"#).unwrap();
+        assert_eq!(made.reported, Some(Value::Null), "null is a result");
         for nobody in ["", "{}", r#"{"by":" "}"#, r#"{"reason":"fine"}"#] {
             let refused = read(nobody).unwrap_err();
             assert_eq!((refused.status, refused.message.contains("by is missing")), (400, true), "{nobody}");

@@ -26,7 +26,7 @@ pub enum ReviewKind {
     /// `output_restriction.require_review`: may the result be used? Rejection ends the engagement.
     Output,
     /// A worker died after sending a call that is not idempotent. Approval repeats the call once; rejection reports an
-    /// unknown outcome to the model.
+    /// unknown outcome to the model. An approval with a result ends the call with that result.
     UnknownOutcome,
     /// An error that the agent's document hands to a person. The question says how approval continues; rejection ends
     /// the job with the error.
@@ -178,6 +178,32 @@ pub struct Review {
     /// True if its rejection no longer counts: an operator retried the job, and a new review is opened.
     #[serde(default, skip_serializing_if = "is_false")]
     pub spent: bool,
+    /// The result of a call of unknown outcome, as its reviewer reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Value>,
+}
+
+/// The member of a question whose rejection does not end the job; then it is `true`.
+pub const REJECTION_CONTINUES: &str = "rejection_continues";
+
+impl Review {
+    /// Returns true if a rejection ends the job.
+    #[must_use]
+    pub fn ends_if_rejected(&self) -> bool {
+        self.kind != ReviewKind::UnknownOutcome && self.question[REJECTION_CONTINUES] != true
+    }
+}
+
+/// Returns true if a job that waits for these reviews may continue. They are those of one turn, oldest first. Each has an
+/// answer, or a rejection that ends the job precedes all open ones.
+#[must_use]
+pub fn is_answered(reviews: &[Review]) -> bool {
+    let is_open = |review: &Review| review.state == ReviewState::Open && review.asked.is_none();
+    let is_end = |review: &Review| {
+        matches!(review.state, ReviewState::Rejected | ReviewState::Expired) && review.ends_if_rejected()
+    };
+    let first = |is_it: &dyn Fn(&Review) -> bool| reviews.iter().position(is_it);
+    first(&is_open).is_none_or(|open| first(&is_end).is_some_and(|end| end < open))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -214,7 +240,23 @@ mod tests {
             reminders: 0,
             asked: None,
             spent: false,
+            reported: None,
         }
+    }
+
+    #[test]
+    fn a_job_continues_when_its_reviews_are_answered() {
+        let of = |states: &[ReviewState], kind| {
+            let of = |state: &ReviewState| Review { state: *state, kind, ..review() };
+            is_answered(&states.iter().map(of).collect::<Vec<_>>())
+        };
+        use ReviewState::{Approved, Expired, Open, Rejected};
+        assert!(of(&[Approved, Approved], ReviewKind::Input) && of(&[], ReviewKind::Input));
+        assert!(!of(&[Approved, Open], ReviewKind::Input) && !of(&[Open, Rejected], ReviewKind::Input));
+        assert!(
+            of(&[Rejected, Open], ReviewKind::Input) && of(&[Approved, Expired, Open], ReviewKind::Input)
+        );
+        assert!(!of(&[Rejected, Open], ReviewKind::UnknownOutcome));
     }
 
     /// Reviews that were exported before there were groups are read.

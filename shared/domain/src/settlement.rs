@@ -46,6 +46,8 @@ pub enum Settlement {
 pub enum Wait {
     /// The decision of this review.
     Review(NewReview),
+    /// The decisions of these new reviews, and of those of its turn that are open.
+    Reviews(Vec<NewReview>),
     /// A raise of the budget, or its next period.
     Raise(BudgetWait),
     /// The answer of its user.

@@ -346,7 +346,14 @@ impl<'a> History<'a> {
     async fn decide(&mut self, review: Index, approve: bool) {
         let Some(at) = pick_of(&self.reviews, &review) else { return };
         let (n, id) = self.reviews[at].clone();
-        let decision = Decision { approve, by: "ann".into(), principal: None, reason: None, at: self.now };
+        let decision = Decision {
+            approve,
+            by: "ann".into(),
+            principal: None,
+            reason: None,
+            reported: None,
+            at: self.now,
+        };
         let outcome = self.at.store.intake.decide_review(&id, decision).await.unwrap();
         let job = &mut self.jobs[n];
         let agent = job.shown.agent.as_ref().unwrap();

@@ -233,7 +233,14 @@ async fn rows_of_the_baseline_work_with_the_newest_schema() {
         let held = Lease { job: "active".into(), token: "t".into(), expires_at: LAPSED };
         at.store.ledger.checkpoint(&held, done(Phase::Norm), NOW, LEASE).await.unwrap();
         assert_eq!(at.perform(Duty::ReapExpired, LAPSED).await, 1);
-        let yes = Decision { approve: true, by: "ann".into(), principal: None, reason: None, at: NOW };
+        let yes = Decision {
+            approve: true,
+            by: "ann".into(),
+            principal: None,
+            reported: None,
+            reason: None,
+            at: NOW,
+        };
         at.store.intake.decide_review(&"r".into(), yes).await.unwrap();
         assert_eq!(at.perform(Duty::PromoteDue, LAPSED).await, 2);
         let new = at.push(agent(None)).await;

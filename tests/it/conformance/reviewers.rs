@@ -50,6 +50,7 @@ async fn vote(at: &Opened, id: &ReviewId, by: &str, approve: bool, when: Timesta
         by: by.into(),
         principal: None,
         reason: Some(format!("{by} thinks so")),
+        reported: None,
         at: when,
     };
     at.store.intake.decide_review(id, decision).await.unwrap()

@@ -35,7 +35,14 @@ async fn parked(at: &Opened, deadline_at: Option<Timestamp>) -> (Claim, ReviewId
 }
 
 fn answer(approve: bool, at: Timestamp) -> Decision {
-    Decision { approve, by: "ann".into(), principal: None, reason: Some("because".into()), at }
+    Decision {
+        approve,
+        by: "ann".into(),
+        principal: None,
+        reason: Some("because".into()),
+        reported: None,
+        at,
+    }
 }
 
 async fn review(at: &Opened, id: &ReviewId) -> Review {

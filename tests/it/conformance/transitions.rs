@@ -163,8 +163,14 @@ impl Subject {
             Operation::TimeOut => drop(at.perform(Duty::TimeOutJobs, LATE).await),
             Operation::Cancel => drop(at.store.intake.cancel(&self.id, NOW).await.unwrap()),
             Operation::Decide => {
-                let yes =
-                    Decision { approve: true, by: "ann".into(), principal: None, reason: None, at: NOW };
+                let yes = Decision {
+                    approve: true,
+                    by: "ann".into(),
+                    principal: None,
+                    reported: None,
+                    reason: None,
+                    at: NOW,
+                };
                 drop(at.store.intake.decide_review(&self.review, yes).await.unwrap());
             }
             Operation::ExpireReview => drop(at.perform(Duty::ExpireReviews, DUE).await),

@@ -241,8 +241,14 @@ impl Site {
         self.perform(&Step::Agent(false)).await;
         let open = "SELECT id FROM reviews WHERE state = 'open'";
         for review in self.at.place.texts(open).await {
-            let decision =
-                Decision { approve: true, by: "ann".into(), principal: None, reason: None, at: self.now() };
+            let decision = Decision {
+                approve: true,
+                by: "ann".into(),
+                principal: None,
+                reported: None,
+                reason: None,
+                at: self.now(),
+            };
             self.at.store.intake.decide_review(&ReviewId::from(review), decision).await.unwrap();
         }
     }

@@ -2,6 +2,7 @@
 //! §6).
 
 mod approvals;
+mod at_once;
 mod breaker;
 mod chain;
 mod damaged;

@@ -99,7 +99,7 @@ async fn a_call_that_was_turned_away_is_repeated() {
 /// RS-25, issue 16: a refused connection made no call, so it is tried again even when the tool is not idempotent. It is
 /// tried once more, or as often as the document says; then the model learns of it.
 #[tokio::test]
-async fn a_refused_connection_is_tried_once_more() {
+async fn a_refused_connection_is_tried_again() {
     for (policy, retries) in [("initial_delay_ms: 1", 1), ("initial_delay_ms: 1, max_attempts: 4", 3)] {
         refused_connection(policy, retries).await;
     }

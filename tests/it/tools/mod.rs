@@ -2,6 +2,7 @@
 
 mod manifest;
 mod mcp;
+mod page;
 mod programs;
 mod stdio;
 mod unusual;

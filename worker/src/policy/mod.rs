@@ -22,6 +22,8 @@ pub mod reviewer;
 pub mod reviewers;
 pub mod tool_rules;
 
+pub use restriction::reported_result;
+
 use crate::state::journal::Call;
 use crate::state::{Outbox, Stop, TurnHistory};
 use guard::Checked;

@@ -14,7 +14,9 @@ use turnstone_domain::digest;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::policy::View;
-use turnstone_domain::review::{NewReview, ReviewAnswer, ReviewKind, ReviewPlan, ReviewState};
+use turnstone_domain::review::{
+    NewReview, REJECTION_CONTINUES, ReviewAnswer, ReviewKind, ReviewPlan, ReviewState,
+};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{JobError, ReviewId, Wait};
 
@@ -246,7 +248,8 @@ fn review_requested(
         Some((ReviewState::Open, _)) if outbox.claimed.is_reviewed_by_agent(word) => {
             Err(Wait::Children(Vec::new()).into())
         }
-        None | Some((ReviewState::Open, _)) => {
+        Some((ReviewState::Open, _)) => Err(Wait::Reviews(Vec::new()).into()),
+        None => {
             let review = asking();
             match reviewers::assign(&outbox.claimed, review, word, wait) {
                 Some(review) => Err(Wait::Review(review).into()),
@@ -279,11 +282,25 @@ pub fn may_resend(past: &TurnHistory, outbox: &Outbox, call: &Call, sends: i64) 
     if i64::try_from(about(ReviewState::Approved)).unwrap_or(0) >= sends {
         return Ok(Ruling::Allow);
     }
+    if about(ReviewState::Open) > 0 {
+        return Err(Wait::Reviews(Vec::new()).into());
+    }
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": call.asked.call_id,
         "what_happened": "a worker stopped after it sent this call and before it learnt the outcome",
-        "approve_means": "call it once more", "reject_means": "report an unknown outcome to the model"});
+        "approve_means": "call it once more", "reject_means": "report an unknown outcome to the model",
+        "result_means": "the call was made, with this result, and is not called again"});
     let review = question_to(outbox, call, ReviewKind::UnknownOutcome, question);
     Err(Wait::Review(reviewers::assign_or_operator(&outbox.claimed, review, OPERATOR, None)).into())
+}
+
+/// Returns the result of a call of unknown outcome that its reviewer reported.
+pub fn reported_result<'t>(past: &'t TurnHistory, call: &Call) -> Option<&'t Value> {
+    let about = past.reviews.iter().rev().filter(|review| {
+        review.call_id == call.asked.call_id
+            && review.kind == ReviewKind::UnknownOutcome
+            && review.state == ReviewState::Approved
+    });
+    about.filter_map(|review| review.reported.as_ref()).next()
 }
 
 /// The outcome for the model of a call that may have had its effect.
@@ -343,8 +360,13 @@ fn question(
     if let Some(section) = part.section {
         question["tool_rules"] = section.into();
     }
-    if let Some(outputs) = outputs {
-        question["outputs"] = outputs;
+    match outputs {
+        Some(outputs) => question["outputs"] = outputs,
+        None if claimed.is_of_crew => {
+            question["reject_means"] = "continue without this call".into();
+            question[REJECTION_CONTINUES] = true.into();
+        }
+        None => {}
     }
     question
 }

@@ -145,6 +145,12 @@ fn of_parked(parked: &Parked) -> Words {
         Parked::Input { .. } => {
             ("its user answers".to_owned(), Tone::Warning, "waits for an answer of its user".to_owned())
         }
+        Parked::Reviews { .. } => {
+            let list = "turnstone review list".to_owned();
+            let happened = "parked until its reviews are answered; no slot is held".to_owned();
+            let running = format!("waits for answers: {list}");
+            return Words { command: Some(list), ..Words::new("job", happened, Tone::Warning, &running) };
+        }
         Parked::Review { review_id, reviewer, .. } => {
             let approve = format!("turnstone review approve {review_id} --by NAME");
             let happened = format!("parked until {reviewer} answers; no slot is held");

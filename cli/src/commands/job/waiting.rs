@@ -135,6 +135,10 @@ async fn described(data: &Value, job: &JobBody, client: &Client) -> Result<Strin
         Ok(Parked::Review { review_id: id, reviewer, .. }) => {
             Ok(format!("review {id} by {reviewer}: turnstone review show {id}"))
         }
+        Ok(Parked::Reviews { reviews }) => {
+            let reviews = text::counted(i64::try_from(reviews.len()).unwrap_or(i64::MAX), "review");
+            Ok(format!("{reviews}: turnstone review list"))
+        }
         Err(_) => Ok(plain(data)),
     }
 }

@@ -1,21 +1,44 @@
-//! `turnstone review approve` and `reject`: answer a review.
+//! `turnstone review approve`, `reject` and `answer`: answer a review.
 
 use crate::client::Received;
 use crate::commands::{Session, several};
 use crate::failure::Failure;
 use crate::output::{Format, text};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 use turnstone_api::answers::Review;
+use turnstone_domain::json::unambiguous;
 
 /// The answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Decision {
     /// Yes.
     Approve,
     /// No.
     Reject,
+    /// The call was made, with this result.
+    Made(Value),
+}
+
+/// `turnstone review answer`.
+#[derive(Clone, Debug, Args)]
+pub struct AnswerArgs {
+    /// The review's id, of the kind `unknown_outcome`
+    pub id: String,
+    /// The result of the call, as JSON; a text is written in double quotes
+    #[arg(long, value_name = "JSON", value_parser = read_result)]
+    pub result: Value,
+    /// The reason; it is kept with the answer
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// The reviewer's name; not needed for reviews by the operators
+    #[arg(long, value_name = "NAME")]
+    pub by: Option<String>,
+}
+
+fn read_result(text: &str) -> Result<Value, String> {
+    unambiguous(text).map_err(|why| format!("{why}; a text is written as '\"text\"'"))
 }
 
 /// `turnstone review approve` and `reject`.
@@ -47,6 +70,15 @@ fn reviewer(review: &Review) -> Result<String, Failure> {
     Err(Failure::usage(problem).hint("say whose answer it is with --by NAME"))
 }
 
+/// Reports the result of a call of unknown outcome.
+///
+/// # Errors
+/// As [`run`].
+pub async fn report(args: AnswerArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let AnswerArgs { id, result, reason, by } = args;
+    run(Decision::Made(result), DecideArgs { ids: vec![id], reason, by }, session).await
+}
+
 /// Answers one after the other. A failed answer does not keep the others from it.
 ///
 /// # Errors
@@ -55,6 +87,7 @@ pub async fn run(answer: Decision, args: DecideArgs, session: &Session) -> anyho
     let (verb, done) = match answer {
         Decision::Approve => ("approve", "approved"),
         Decision::Reject => ("reject", "rejected"),
+        Decision::Made(_) => ("approve", "answered"),
     };
     let client = session.client()?;
     let output = session.output;
@@ -70,7 +103,10 @@ pub async fn run(answer: Decision, args: DecideArgs, session: &Session) -> anyho
                 }
             },
         };
-        let body = json!({ "by": by, "reason": args.reason });
+        let mut body = json!({ "by": by, "reason": args.reason });
+        if let Decision::Made(result) = &answer {
+            body["result"] = result.clone();
+        }
         match client.post::<Received<Review>>(&["reviews", &id, verb], &body).await {
             Ok(review) => match output.format {
                 Format::Json => output.ndjson(&review)?,

@@ -20,6 +20,8 @@ pub enum ReviewCommand {
     Approve(decide::DecideArgs),
     /// Reject
     Reject(decide::DecideArgs),
+    /// Report the result of a call whose outcome is unknown; the call counts as made
+    Answer(decide::AnswerArgs),
 }
 
 /// Runs the command.
@@ -32,5 +34,6 @@ pub async fn run(command: ReviewCommand, session: &Session) -> anyhow::Result<Ex
         ReviewCommand::Show(args) => show::run(&args, session).await,
         ReviewCommand::Approve(args) => decide::run(decide::Decision::Approve, args, session).await,
         ReviewCommand::Reject(args) => decide::run(decide::Decision::Reject, args, session).await,
+        ReviewCommand::Answer(args) => decide::report(args, session).await,
     }
 }

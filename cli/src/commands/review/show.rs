@@ -104,6 +104,7 @@ fn lines(review: &Review, agent: String) -> String {
         ("why", plain(&question["what_happened"])),
         ("approve", plain(&question["approve_means"])),
         ("reject", plain(&question["reject_means"])),
+        ("answer", plain(&question["result_means"])),
     ];
     let facts = facts.into_iter().filter(|(_, value)| !value.is_empty());
     let mut lines: Vec<String> =
@@ -121,6 +122,9 @@ fn lines(review: &Review, agent: String) -> String {
     if parts.is_empty() {
         parts.push(("question", question));
     }
+    if let Some(result) = &review.result {
+        parts.push(("result", result));
+    }
     for (part, value) in parts {
         let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
         lines.push(format!("{part}:\n{}", text::json(&pretty)));
@@ -129,6 +133,9 @@ fn lines(review: &Review, agent: String) -> String {
         let who = if several { "NAME".to_owned() } else { text::line(&review.reviewer) };
         let answer = |verb: &str| format!("turnstone review {verb} {id} --by {who} --reason TEXT");
         lines.push(format!("{}\n{}", answer("approve"), answer("reject")));
+        if question["result_means"].is_string() {
+            lines.push(format!("turnstone review answer {id} --by {who} --result JSON"));
+        }
     }
     lines.join("\n")
 }

@@ -180,6 +180,11 @@ pub enum Parked {
         /// The reviewer.
         reviewer: String,
     },
+    /// Several reviews, or earlier ones.
+    Reviews {
+        /// Those that were opened now.
+        reviews: Vec<ReviewId>,
+    },
     /// An answer of its user.
     Input {
         /// `input`.

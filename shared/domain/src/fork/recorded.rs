@@ -170,6 +170,7 @@ mod tests {
             state: ReviewState::Approved,
             decided_by: None,
             reason: None,
+            reported: None,
         });
         let decided = |call: &str| recorded.decided(&call.into()).len();
         assert_eq!((decided("a"), decided("b"), decided("c")), (1, 0, 1));

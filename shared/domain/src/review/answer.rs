@@ -2,6 +2,7 @@
 
 use super::{Review, ReviewKind, ReviewState};
 use crate::CallId;
+use serde_json::Value;
 
 /// The decision about a call; open while there is none.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,11 +19,13 @@ pub struct ReviewAnswer {
     pub decided_by: Option<String>,
     /// Why.
     pub reason: Option<String>,
+    /// The result of a call of unknown outcome, as the reviewer reported it.
+    pub reported: Option<Value>,
 }
 
 impl From<Review> for ReviewAnswer {
     fn from(review: Review) -> Self {
-        let Review { call_id, kind, arguments_hash, state, decided_by, reason, .. } = review;
-        Self { call_id, kind, arguments_hash, state, decided_by, reason }
+        let Review { call_id, kind, arguments_hash, state, decided_by, reason, reported, .. } = review;
+        Self { call_id, kind, arguments_hash, state, decided_by, reason, reported }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Review, ReviewKind, ReviewState};
 use crate::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The steps of a review, in order. Empty: the one reviewer, until the deadline.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -51,6 +52,9 @@ pub struct Vote {
     pub at: Timestamp,
     /// The step of the plan in which the vote was given. Votes of earlier steps no longer count.
     pub step: usize,
+    /// The result of a call of unknown outcome, as the reviewer reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Value>,
 }
 
 /// The votes of the current step.
@@ -206,7 +210,7 @@ mod tests {
     }
 
     fn vote(by: &str, approve: bool, step: usize) -> Vote {
-        Vote { by: by.into(), principal: None, approve, reason: None, at: Timestamp(1), step }
+        Vote { by: by.into(), principal: None, approve, reason: None, at: Timestamp(1), step, reported: None }
     }
 
     /// OAS-32: approved by two of three, rejected as soon as two cannot agree any more.

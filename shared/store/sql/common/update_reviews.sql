@@ -7,8 +7,8 @@ FROM {rows: id, reviewer, members, step, votes, deadline_at, remind_at, reminder
 WHERE reviews.id = r.id AND reviews.state = 'open'
 --- update_decided_review
 -- Answers open reviews.
-SET state = r.state, decided_by = r.decided_by, reason = r.reason, decided_at = r.decided_at
-FROM {rows: id, state, decided_by, reason, decided_at}
+SET state = r.state, decided_by = r.decided_by, reason = r.reason, decided_at = r.decided_at, reported = r.reported
+FROM {rows: id, state, decided_by, reason, decided_at, reported}
 WHERE reviews.id = r.id AND reviews.state = 'open'
 --- update_spent_review
 -- The rejection of a review counts no more.

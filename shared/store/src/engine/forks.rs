@@ -166,5 +166,7 @@ fn review(row: &impl Fields) -> Result<ReviewAnswer, Inconsistency> {
         state: get::<ReviewState>(row, "state")?,
         decided_by: get(row, "decided_by")?,
         reason: get(row, "reason")?,
+        // The call has its outcome on record.
+        reported: None,
     })
 }

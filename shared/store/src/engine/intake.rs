@@ -106,6 +106,8 @@ pub struct Decision {
     pub principal: Option<String>,
     /// Why.
     pub reason: Option<String>,
+    /// The result of a call of unknown outcome, which the approval reports.
+    pub reported: Option<Value>,
     /// Now.
     pub at: Timestamp,
 }

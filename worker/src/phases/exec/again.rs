@@ -6,11 +6,13 @@
 
 use super::send::{self, Made};
 use super::{admission, artifacts, delegate, tool_outcome};
+use crate::phases::resol;
 use crate::policy::{self, Act, Ruling};
 use crate::state::journal::{self, Call, CallResult};
 use crate::state::signals::{Signal, Signals};
 use crate::state::tools::Callable;
 use crate::state::{Bodies, Outbox, Stop, TurnHistory, pay};
+use turnstone_domain::agent::Capability;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::tool_call::{ToolCall, ToolCallState, ToolOutcome};
@@ -69,6 +71,12 @@ async fn repeat_call(
     mut call: Call,
     row: ToolCall,
 ) -> Result<String, Stop> {
+    if let Some(output) = policy::reported_result(past, &call).filter(|_| row.state == ToolCallState::Sent) {
+        let own = resol::capability(&outbox.claimed, bodies, &call.asked.name);
+        let own = own.unwrap_or_else(|| Capability::named(call.asked.name.clone()));
+        let outcome = ToolOutcome::Success { output: output.clone() };
+        return tool_outcome::known_again(past, outbox, &call, &own, outcome.into()).await;
+    }
     let callable = match repeatable(past, bodies, outbox, &call, &row).await? {
         Ok(callable) => callable,
         Err(refusal) => return Ok(tool_outcome::refused_again(outbox, &call, refusal)),

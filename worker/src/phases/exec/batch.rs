@@ -17,7 +17,7 @@ use super::remedy::{FailedCall, Remedy, remedy};
 use super::send::{self, Fate, Made, News};
 use super::tool_outcome::{self, Ending, Over, deliver};
 use super::tries::{self, NextTry};
-use super::{admission, artifacts, circuit, remote_calls};
+use super::{admission, approvals, artifacts, circuit, remote_calls};
 use crate::phases::resol;
 use crate::policy::{self, Act, Ruling};
 use crate::state::journal::{self, Call, CallResult};
@@ -47,12 +47,23 @@ pub async fn run(
     requested: Vec<(usize, RequestedCall)>,
 ) -> Result<(), Stop> {
     let mut flights = Vec::with_capacity(requested.len());
+    let mut awaited = None;
     for (position, call) in requested {
-        let flight = prepare(past, bodies, outbox, position, call).await?;
+        let flight = match prepare(past, bodies, outbox, position, call).await {
+            Ok(flight) => flight,
+            // The other calls may have a question as well, so that all are asked at once.
+            Err(stop) => {
+                awaited.get_or_insert_with(Vec::new).extend(approvals::awaited(stop)?);
+                continue;
+            }
+        };
         if matches!(flight.step, Step::Ready(_)) {
             remote_calls::check_answers(past, outbox, &flight.call).await?;
         }
         flights.push(flight);
+    }
+    if let Some(reviews) = awaited {
+        return Err(approvals::park(reviews));
     }
     let mut reviewed = reviewed(&outbox.claimed, bodies, &flights);
     let mut outside = None;
@@ -112,7 +123,7 @@ fn reviewed(claimed: &Claimed, bodies: &Bodies, flights: &[Flight]) -> Vec<CallI
 ///
 /// - Settled: the model only has to receive the outcome.
 /// - Sent, without an outcome: it is repeated if it is idempotent, or a remote agent works for it. Otherwise a reviewer is
-///   asked; without an approval its outcome stays unknown.
+///   asked, and may report its result; without an approval its outcome stays unknown.
 /// - New, or planned: its arguments and restrictions are checked.
 async fn prepare(
     past: &mut TurnHistory,
@@ -136,6 +147,10 @@ async fn prepare(
     let tried = row.as_ref().map(|row| row.tried.as_slice()).unwrap_or_default();
     let tries_of_tool = tried.iter().filter(|tried| tried.instead.is_some() == replaced).count();
     let sent = row.as_ref().filter(|row| row.state == ToolCallState::Sent);
+    if let Some(output) = policy::reported_result(past, &call).filter(|_| sent.is_some()) {
+        let output = output.clone();
+        return reported(past, bodies, outbox, call, output).await;
+    }
     let callable = match (admission::callable(bodies, outbox, &call), sent) {
         (Ok(callable), _) => callable,
         (Err(refusal), None) => return Ok(refused(bodies, outbox, call, refusal)),
@@ -192,6 +207,22 @@ const UNKNOWN: &str =
 async fn unknown(past: &TurnHistory, outbox: &mut Outbox, call: Call) -> Result<Flight, Stop> {
     let outcome = ToolOutcome::failed(FailureKind::Tool, UNKNOWN);
     let own = Capability::named(call.asked.name.clone());
+    let over = Over::made(past, outbox, &call, &own, outcome.into()).await?;
+    Ok(Flight::over(call, over))
+}
+
+/// Ends a call that was sent before a crash, with the result that its reviewer reported.
+async fn reported(
+    past: &TurnHistory,
+    bodies: &Bodies,
+    outbox: &mut Outbox,
+    call: Call,
+    output: serde_json::Value,
+) -> Result<Flight, Stop> {
+    let name = &call.asked.name;
+    let own = resol::capability(&outbox.claimed, bodies, name);
+    let own = own.unwrap_or_else(|| Capability::named(name.clone()));
+    let outcome = outbox.screen_outcome(name, ToolOutcome::Success { output });
     let over = Over::made(past, outbox, &call, &own, outcome.into()).await?;
     Ok(Flight::over(call, over))
 }

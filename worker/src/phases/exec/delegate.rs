@@ -144,7 +144,8 @@ fn handover<'t>(past: &'t TurnHistory, requested: &RequestedCall) -> Option<&'t 
     past.delegations.iter().rev().find(over)
 }
 
-fn capability(claimed: &Claimed, call: &Call) -> Capability {
+/// Returns the rules for a call of an agent.
+pub fn capability(claimed: &Claimed, call: &Call) -> Capability {
     let own = claimed.agent.capability(&call.asked.name).cloned();
     own.unwrap_or_else(|| Capability::named(call.asked.name.clone()))
 }

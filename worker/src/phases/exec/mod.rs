@@ -9,7 +9,7 @@
 //! |---|---|
 //! | 1. a fork reuses the outcome on record | `stub` |
 //! | 2. name, arguments and sequence are checked | `admission` |
-//! | 3. restrictions of the capability hold, reviewers approve | `policy/restriction` |
+//! | 3. restrictions of the capability hold, reviewers approve | `policy/restriction`, `approvals` |
 //! | 4. the circuit breaker lets it through | `circuit` |
 //! | 5. the intent is journalled and paid for, in one barrier | `state/journal`, `state/pay` |
 //! | 6. the request is sent, under the identity of the call | `send`, `identity`, `remote_calls` |
@@ -24,6 +24,7 @@
 
 mod admission;
 mod again;
+mod approvals;
 mod artifacts;
 mod ask;
 mod batch;
@@ -48,6 +49,7 @@ pub use delegate::{handed_over, took_over};
 
 use crate::flow;
 use crate::flow::run::Crew;
+use crate::state::journal::Call;
 use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
 use admission::MAX_CALLS;
 use turnstone_domain::checkpoint::ExecBody;
@@ -106,22 +108,39 @@ async fn run_calls(
     if parallel {
         return batch::run(past, bodies, outbox, open).await;
     }
-    for (position, asked) in open {
-        let mut call = past.call(position, asked);
-        let name = &call.asked.name;
-        if let Some(tool) = node::client_tool(crew, name) {
-            node::call_client(past, bodies, outbox, &tool, call).await?;
-        } else if state_call::is_one(&outbox.claimed.agent, name) {
-            state_call::run(past, outbox, call).await?;
-        } else if stub::answered(past, bodies, outbox, &mut call).await? {
-            continue;
-        } else if ask::is_one(&outbox.claimed, bodies, &call.asked.name) {
-            ask::run(past, bodies, outbox, call).await?;
-        } else if delegate::is_one(&outbox.claimed, past, &call.asked) {
-            delegate::run(past, bodies, outbox, call, requested).await?;
-        } else {
-            batch::run(past, bodies, outbox, vec![(position, call.asked)]).await?;
+    for (at, (position, asked)) in open.iter().enumerate() {
+        let call = past.call(*position, asked.clone());
+        if let Err(stop) = run_call(past, bodies, outbox, crew, call, requested).await {
+            return Err(approvals::ask_ahead(past, bodies, outbox, (stop, crew), &open[at + 1..]).await);
         }
     }
     Ok(())
+}
+
+/// Runs one call of the answer.
+async fn run_call(
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    crew: Option<&Crew>,
+    mut call: Call,
+    requested: &[RequestedCall],
+) -> Result<(), Stop> {
+    let name = &call.asked.name;
+    if let Some(tool) = node::client_tool(crew, name) {
+        return node::call_client(past, bodies, outbox, &tool, call).await;
+    }
+    if state_call::is_one(&outbox.claimed.agent, name) {
+        return state_call::run(past, outbox, call).await;
+    }
+    if stub::answered(past, bodies, outbox, &mut call).await? {
+        return Ok(());
+    }
+    if ask::is_one(&outbox.claimed, bodies, &call.asked.name) {
+        return ask::run(past, bodies, outbox, call).await;
+    }
+    if delegate::is_one(&outbox.claimed, past, &call.asked) {
+        return delegate::run(past, bodies, outbox, call, requested).await;
+    }
+    batch::run(past, bodies, outbox, vec![(call.position, call.asked)]).await
 }

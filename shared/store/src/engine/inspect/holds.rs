@@ -135,6 +135,7 @@ tables! {
         state: value::<ReviewState>(),
         plan: value::<Option<ReviewPlan>>(),
         votes: value::<Option<Vec<Vote>>>(),
+        reported: value::<Option<Value>>(),
     }
     guardrail_checks { side: value::<Side>(), content: document::<GuardrailCall>(), }
     delegations { mode: value::<DelegationMode>(), state: value::<DelegationState>(), }

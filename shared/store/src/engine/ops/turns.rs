@@ -21,6 +21,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::event::{Completed, EventBody, FailedAttempt, Parked, Reason, Retried, UserQuestion};
 use turnstone_domain::question::AskedUser;
 use turnstone_domain::reported::HandlerWord;
+use turnstone_domain::review::NewReview;
 use turnstone_domain::{JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite, Wait};
 
 /// The longest result, in bytes, that the event `job.completed` contains; of a longer one it has the size only.
@@ -269,13 +270,9 @@ pub(super) fn settle(
             EventBody::JobDiscarded(error.event_data())
         }
         Settlement::Park { wait: Wait::Review(review) } => {
-            reviews::open(unit, seq, review, now)?;
-            EventBody::JobParked(Parked::Review {
-                review_id: review.id.clone(),
-                kind: review.kind,
-                reviewer: review.reviewer.clone(),
-            })
+            wait_for_reviews(unit, seq, std::slice::from_ref(review), now)?
         }
+        Settlement::Park { wait: Wait::Reviews(reviews) } => wait_for_reviews(unit, seq, reviews, now)?,
         Settlement::Park { wait: Wait::Input(requested) } => wait_for_user(unit, seq, requested, now)?,
         Settlement::GiveWay => {
             unit.rings.push(Ring::Available);
@@ -308,6 +305,26 @@ pub(super) fn settle(
         }
     };
     unit.note(seq, body, now)
+}
+
+/// Opens the reviews of a job that was just parked; returns the event of the parking.
+fn wait_for_reviews(
+    unit: &mut Unit,
+    seq: i64,
+    new: &[NewReview],
+    now: Timestamp,
+) -> Result<EventBody, StoreError> {
+    for review in new {
+        reviews::open(unit, seq, review, now)?;
+    }
+    Ok(EventBody::JobParked(match new {
+        [review] => Parked::Review {
+            review_id: review.id.clone(),
+            kind: review.kind,
+            reviewer: review.reviewer.clone(),
+        },
+        several => Parked::Reviews { reviews: several.iter().map(|review| review.id.clone()).collect() },
+    }))
 }
 
 /// Records the question of a job that was just parked for its user; returns the event of the parking.

@@ -162,6 +162,7 @@ declare! {
         reminders: i64,
         asked: Option<EngagementId>,
         spent: bool,
+        reported: Option<Value> => sealed,
     }
 
     /// A review that is opened; `question` and `plan` are texts of JSON.
@@ -203,6 +204,7 @@ declare! {
         decided_by: Option<String>,
         reason: Option<String>,
         decided_at: Timestamp,
+        reported: Option<String>,
     }
 
     /// A file that a call made.

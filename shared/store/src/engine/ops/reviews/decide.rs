@@ -2,11 +2,14 @@
 //! available.
 
 use super::{between_breaks, hold_with_job, overdue, write};
+use crate::engine::rows;
 use crate::engine::session::{Args, Session};
+use crate::engine::statement::read;
 use crate::engine::unit::Unit;
 use crate::{Decision, DecisionOutcome, Ring, StoreError, sql};
+use serde_json::Value;
 use turnstone_domain::event::{DecidedReview, EventBody, LateAnswer, Reason, ReviewVote};
-use turnstone_domain::review::{Review, ReviewState, Tally, Vote};
+use turnstone_domain::review::{Review, ReviewState, Tally, Vote, is_answered};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{JobState, ReviewId};
 
@@ -80,12 +83,19 @@ async fn vote(
         decided_by: Some(decision.by.clone()),
         reason: short.or_else(|| decision.reason.clone()),
         decided_at: Some(decision.at),
+        reported: (state == ReviewState::Approved).then(|| reported(&review, decision)).flatten(),
         ..review
     };
     match settle(session, unit, seq, &decided).await? {
         true => Ok(DecisionOutcome::Decided(Box::new(decided))),
         false => Ok(DecisionOutcome::TooLate(ReviewState::Open)),
     }
+}
+
+/// Returns the result that an approval reports: the last one, when several reviewers approve.
+fn reported(review: &Review, decision: &Decision) -> Option<Value> {
+    let votes = review.votes.iter().rev().filter(|vote| vote.step == review.step && vote.approve);
+    decision.reported.clone().or_else(|| votes.filter_map(|vote| vote.reported.clone()).next())
 }
 
 /// Adds a vote; returns the decision, if the vote leads to one.
@@ -103,6 +113,7 @@ async fn cast(
         reason: decision.reason.clone(),
         at: decision.at,
         step: review.step,
+        reported: decision.reported.clone(),
     });
     write(session, review).await?;
     let tally = review.tally();
@@ -145,7 +156,8 @@ async fn record_late(
     unit.note(seq, EventBody::ReviewAnsweredLate(late), decision.at)
 }
 
-/// Writes a review's end and wakes its job, which is held. Returns whether the job was still waiting.
+/// Writes a review's end, and wakes its job, which is held, unless it waits for other reviews as well. Returns whether the
+/// job was still waiting.
 pub(super) async fn settle(
     session: &mut Session,
     unit: &mut Unit,
@@ -157,7 +169,17 @@ pub(super) async fn settle(
     {
         return Ok(false);
     }
+    let values = [decided.job_id.as_str().into(), decided.turn.into()];
+    let reviews =
+        read(session, "read reviews", &sql::SELECT_REVIEWS_OF_TURN, &values, rows::decode::<Review>).await?;
+    if !is_answered(&reviews) {
+        return Ok(true);
+    }
     let at = decided.decided_at.unwrap_or_default();
+    if reviews.iter().any(|review| review.state == ReviewState::Open) {
+        // A rejection before them ends the job.
+        super::close(session, seq, at).await?;
+    }
     unit.change_job(seq)?.step(Trigger::Activate, at)?;
     unit.note(seq, EventBody::JobAvailable(Reason::of("review")), at)?;
     unit.rings.push(Ring::Available);

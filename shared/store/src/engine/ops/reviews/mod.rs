@@ -127,6 +127,7 @@ pub(super) async fn answer(
         decided_by: review.decided_by.clone(),
         reason: review.reason.clone(),
         decided_at: at,
+        reported: review.reported.as_ref().map(as_json).transpose()?,
     };
     Ok(execute(session, "answer a review", &sql::UPDATE_DECIDED_REVIEW, vec![row], &[]).await? == 1)
 }
