@@ -78,18 +78,19 @@ async fn a_provider_gets_its_members_back_and_a_fallback_a_clean_history() {
     .await;
 }
 
-/// More than 64 KB of one item is not kept, nor is personal data that the agent redacts; an event says it.
+/// More than 64 KB of a call or 256 KB of an answer is not kept, nor is personal data that the agent redacts; an event says it.
 #[tokio::test]
 async fn members_that_may_not_be_kept_are_dropped_with_an_event() {
     let redacting = ossa(
         "redacting",
         "  tools: [{type: function, name: search}]\n  security: {output_filtering: {types: [email], action: redact}}",
     );
-    for (of_message, meta, reason) in [
-        ("x".repeat(70_000), json!({}), "size"),
-        ("ada@example.org asks".to_owned(), json!({"agent": "redacting"}), "personal_data"),
+    for (of_call, of_message, meta, reason) in [
+        ("s".repeat(70_000), "I look.".to_owned(), json!({}), "size"),
+        ("s".to_owned(), "x".repeat(300_000), json!({}), "size"),
+        ("s".to_owned(), "ada@example.org asks".to_owned(), json!({"agent": "redacting"}), "personal_data"),
     ] {
-        let fleet = fleet(Backend::Sqlite, "s".to_owned(), of_message.clone()).await;
+        let fleet = fleet(Backend::Sqlite, of_call.clone(), of_message.clone()).await;
         fleet.register(redacting.clone()).await;
         let mut job = job("stay");
         job["meta"] = meta;
@@ -97,7 +98,13 @@ async fn members_that_may_not_be_kept_are_dropped_with_an_event() {
         let done = fleet.settled(&id).await;
         assert_eq!(done["state"], "completed", "{reason}: {done:#}");
         let (said, outcome) = asked(&fleet, 1);
-        assert!(!said.to_string().contains(&of_message), "{reason}");
+        let is_large_call = of_call.len() > 64 * 1024;
+        assert_eq!(
+            said.to_string().contains(&of_message),
+            is_large_call,
+            "{reason}: only the call loses its members"
+        );
+        assert!(said["tool_calls"][0].get("extra_content").is_none(), "{reason}");
         assert_eq!((&said["tool_calls"][0]["id"], &outcome), (&json!("Ab3dEf6hI"), &json!("Ab3dEf6hI")));
         let dropped = fleet.events_named(&id, "model.attached_dropped").await;
         assert_eq!(dropped.len(), 1, "{reason}");

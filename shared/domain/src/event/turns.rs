@@ -404,7 +404,7 @@ pub enum DelegationRole {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
-    /// More than 64 KB of one item, or more than 256 KB of an answer.
+    /// More than 64 KB of one call, or more than 256 KB of an answer.
     Size,
     /// They hold personal data, which the agent redacts.
     PersonalData,

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// The most bytes of the members of one item of an answer, as JSON.
-pub const MOST_OF_ITEM: usize = 64 * 1024;
+/// The most bytes of the members of one call, as JSON.
+pub const MOST_OF_CALL: usize = 64 * 1024;
 /// The most bytes of the members of an answer, as JSON.
 pub const MOST_OF_ANSWER: usize = 256 * 1024;
 
@@ -83,13 +83,15 @@ impl Attached {
         self.items.iter_mut().for_each(|item| change(item.members_mut()));
     }
 
-    /// Removes what is too large: the members of a large item, and all members of a large answer. The ids of calls stay.
-    /// Returns the bytes that were removed.
+    /// Removes what is too large: the members of a large call, and all members of a large answer. Calls belong to the
+    /// reasoning before them, so an answer keeps all of it or none. The ids of calls stay. Returns the bytes that were
+    /// removed.
     pub fn limit(&mut self) -> usize {
         let before = self.size();
-        let is_large = |item: &AttachedItem| item.size() > MOST_OF_ITEM;
-        for item in self.items.iter_mut().filter(|item| is_large(item)) {
-            item.members_mut().clear();
+        for item in &mut self.items {
+            if matches!(item, AttachedItem::Call { .. }) && item.size() > MOST_OF_CALL {
+                item.members_mut().clear();
+            }
         }
         if self.size() > MOST_OF_ANSWER {
             self.clear();
@@ -122,6 +124,11 @@ mod tests {
         assert_eq!(one_large.limit(), 70_000 + r#"{"signature":""}"#.len());
         assert!(!one_large.items[0].members().is_empty());
         assert_eq!(one_large.items[1], AttachedItem::Call { id: "c".into(), members: Map::new() });
+        let reasoning = |bytes: usize| AttachedItem::Other { members: call(bytes).members().clone() };
+        assert_eq!(of(vec![reasoning(200_000), call(10)]).limit(), 0);
+        let mut without_reasoning = of(vec![reasoning(300_000), call(10)]);
+        assert!(without_reasoning.limit() > 300_000);
+        assert_eq!(without_reasoning.size(), 0);
         let mut large = of(vec![call(60_000); 5]);
         assert!(large.limit() > 300_000);
         assert!(large.items.iter().all(|item| item.members().is_empty()));

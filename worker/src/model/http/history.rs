@@ -82,6 +82,8 @@ impl<'a> History<'a> {
             (message.content.as_str(), message.tool_calls.iter(), Vec::new());
         for item in items {
             match item {
+                // Members that were not kept.
+                AttachedItem::Other { members } if members.is_empty() => {}
                 AttachedItem::Other { members } => parts.push(AnswerPart::Other(members)),
                 AttachedItem::Call { members, .. } => {
                     parts.extend(calls.next().map(|call| AnswerPart::Call(call, members)));
@@ -153,6 +155,10 @@ mod tests {
         assert_eq!(shown(&message, "other", "m"), clean);
         "[redacted]".clone_into(&mut message.content);
         assert_eq!(shown(&message, "p", "m"), ["other 1", "\"[redacted]\" 0", "x1 1", "our2 0"]);
+        message.attached.as_mut().unwrap().clear();
+        assert_eq!(shown(&message, "p", "m"), ["\"[redacted]\" 0", "x1 0", "our2 0"]);
+        let mut message = self::message();
+        "[redacted]".clone_into(&mut message.content);
         message.attached.as_mut().unwrap().items.truncate(1);
         assert_eq!(shown(&message, "p", "m"), ["other 1", "\"[redacted]\" 0", "our1 0", "our2 0"]);
     }
