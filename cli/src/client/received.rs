@@ -65,6 +65,9 @@ mod tests {
         assert_eq!(serde_json::to_value::<&Received<JobBody>>(&job).unwrap(), sent);
         let refused = serde_json::from_str::<Received<JobBody>>(r#"{"state": "active"}"#).unwrap_err();
         assert!(refused.is_data() && refused.to_string().contains("missing field"), "{refused}");
-        assert_eq!(serde_json::from_str::<Received<Value>>("[1e2]").unwrap().into_value(), json!([1e2]));
+        assert_eq!(
+            serde_json::from_str::<Received<Value>>("[1.50]").unwrap().into_value().to_string(),
+            "[1.50]"
+        );
     }
 }

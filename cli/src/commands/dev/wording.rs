@@ -242,6 +242,11 @@ fn of_model(body: &E) -> Option<Words> {
             let what = format!("{}; asked again in {}", failure(&retry.failure), duration(retry.delay_ms));
             (what, "infer: the models are called again")
         }
+        E::ModelAttachedDropped(dropped) => {
+            let what =
+                format!("{} bytes that the provider attached to its answer are not kept", dropped.bytes);
+            (what, "infer: the answer is recorded")
+        }
         E::HistorySummarized(summary) => {
             let what = format!("{} messages were summed up by {}", summary.messages, summary.model);
             let words = Words::new("infer", what, Tone::Plain, "infer: the model is called");
