@@ -21,9 +21,9 @@ pub fn after_thinking(text: &str) -> &str {
 /// # Errors
 /// A part of a sentence: what is wrong with the text, or that several values fit.
 pub fn find(text: &str, fits: &dyn Fn(&Value) -> Result<(), String>) -> Result<Value, String> {
+    let whole = check(text.trim(), fits);
     let text = after_thinking(text);
-    let whole = check(text, fits);
-    let problem = match whole {
+    let problem = match whole.or_else(|_| check(text, fits)) {
         Ok(value) => return Ok(value),
         Err(problem) => problem,
     };
@@ -75,10 +75,14 @@ fn fences(text: &str) -> Vec<&str> {
 
 /// Returns the objects and lists of a text, each as a whole.
 fn values(text: &str) -> Vec<&str> {
-    let (mut found, mut end) = (Vec::new(), 0);
-    for (at, _) in text.match_indices(['{', '[']).take(MOST_BRACKETS) {
+    let (mut found, mut end, mut tried) = (Vec::new(), 0, 0);
+    for (at, _) in text.match_indices(['{', '[']) {
         if at < end {
             continue;
+        }
+        tried += 1;
+        if tried > MOST_BRACKETS {
+            break;
         }
         let mut values = Deserializer::from_str(&text[at..]).into_iter::<IgnoredAny>();
         if let Some(Ok(_)) = values.next() {
@@ -111,9 +115,12 @@ mod tests {
             r#"<think>{"city": "Kiel"} or {"city": "Husum"}?</think>{"city": "Husum"}"#,
             "I think of {\"city\": \"Kiel\"}.\n</think>\n\n```json\n{\"city\": \"Husum\"}\n```",
             r#"{"town": 1} and {"city": "Husum"}, so again {"city":"Husum"}"#,
+            &format!("{{\"many\": [{}]}} {{\"city\": \"Husum\"}}", vec!["{}"; 300].join(",")),
         ] {
             assert_eq!(find(text, &is_city).unwrap(), husum, "{text}");
         }
+        let tagged = r#"{"city": "it ends with </think>"}"#;
+        assert_eq!(find(tagged, &is_city).unwrap()["city"], "it ends with </think>");
         assert_eq!(find("```\n42\n```", &|_| Ok(())).unwrap(), json!(42));
     }
 

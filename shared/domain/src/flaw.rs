@@ -42,11 +42,13 @@ pub fn first_nul(text: &str) -> Option<String> {
     if !text.contains(NUL) {
         return None;
     }
-    let mut search = Search::default();
-    search.walk(text, usize::MAX);
+    let mut search = Search { ends_at_nul: true, ..Search::default() };
+    search.walk(text, MOST_NESTED);
     search.nul
 }
 
+/// The deepest nesting in which U+0000 is looked for: no parser reads a deeper text.
+const MOST_NESTED: usize = 128;
 /// The character U+0000 as JSON escapes it.
 const NUL: &str = "\\u0000";
 
@@ -84,6 +86,8 @@ struct Search<'t> {
     found: Option<Flaw>,
     /// The place of the first string with U+0000.
     nul: Option<String>,
+    /// True if nothing else is searched for.
+    ends_at_nul: bool,
 }
 
 impl<'t> Search<'t> {
@@ -110,6 +114,9 @@ impl<'t> Search<'t> {
             }
             if self.open.len() > max_depth {
                 return false;
+            }
+            if self.ends_at_nul && self.nul.is_some() {
+                return true;
             }
         }
         true

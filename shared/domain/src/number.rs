@@ -19,20 +19,19 @@ pub fn is_exact(number: &Number) -> bool {
 /// Returns one spelling for all numbers of the same value.
 #[must_use]
 pub fn one_spelling(number: &Number) -> String {
-    match (number.as_i64(), number.as_u64(), exact_float(number)) {
-        (Some(whole), _, _) => whole.to_string(),
-        (_, Some(whole), _) => whole.to_string(),
-        (_, _, Some(float)) if float.fract() == 0.0 && float.abs() < EXACT => format!("{float:.0}"),
-        (_, _, Some(float)) => Number::from_f64(float).map_or_else(String::new, |number| number.to_string()),
-        _ => match decimal(number.as_str()) {
-            Some((sign, digits, exponent)) => format!("{sign}{digits}e{exponent}"),
-            None => number.to_string(),
+    let Some((sign, digits, exponent)) = decimal(number.as_str()) else { return number.to_string() };
+    match usize::try_from(exponent) {
+        _ if digits == "0" => digits,
+        Ok(zeros) if digits.len() + zeros <= LONGEST_WHOLE => format!("{sign}{digits}{}", "0".repeat(zeros)),
+        _ => match exact_float(number).and_then(Number::from_f64) {
+            Some(float) => float.to_string(),
+            None => format!("{sign}{digits}e{exponent}"),
         },
     }
 }
 
-/// Up to here every whole number is a float of its own, so `1.0` and `1` are the same.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+/// The most digits of a whole number that is spelled with all of them: those of 64 bits.
+const LONGEST_WHOLE: usize = 20;
 
 /// Returns the sign, the digits without zeros at their ends, and the power of ten of the last digit. `None` if the exponent is
 /// beyond 64 bits.
@@ -96,6 +95,8 @@ mod tests {
             (&["12345678901234567890123.0", "12345678901234567890123"], "12345678901234567890123e0"),
             (&["1e400", "10E+399"], "1e400"),
             (&["9007199254740993"], "9007199254740993"),
+            (&["1e17", "100000000000000000"], "100000000000000000"),
+            (&["-0.0", "-0", "0"], "0"),
         ] {
             for spelling in spellings {
                 assert_eq!(one_spelling(&number(spelling)), one, "{spelling}");

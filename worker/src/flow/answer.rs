@@ -3,7 +3,6 @@
 use super::machine::Values;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
-use std::iter::once;
 use turnstone_domain::embedded::after_thinking;
 use turnstone_domain::json::unambiguous;
 use turnstone_specs::agent_spec::{Property, Type};
@@ -63,10 +62,12 @@ const MOST_BRACKETS: usize = 32;
 /// The JSON of a text: all of it, what a Markdown fence holds, or the first value that begins with a bracket. A value
 /// with a member that stands twice is none, and the search ends there.
 fn json_in(text: &str) -> Option<Value> {
+    let all = text.trim();
     let text = after_thinking(text);
     let fenced = text.split("```").nth(1).map(|inside| inside.strip_prefix("json").unwrap_or(inside).trim());
     let begins = text.match_indices(['{', '[']).take(MOST_BRACKETS).map(|(at, _)| &text[at..]);
-    let whole = once(text).chain(fenced).filter(|part| serde_json::from_str::<IgnoredAny>(part).is_ok());
+    let whole =
+        [all, text].into_iter().chain(fenced).filter(|part| serde_json::from_str::<IgnoredAny>(part).is_ok());
     let found = whole.chain(begins.filter_map(first_value)).next()?;
     unambiguous(found).ok()
 }

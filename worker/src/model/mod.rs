@@ -113,6 +113,8 @@ pub struct ModelAnswer {
     /// The members that only the provider understands, if there are any.
     #[serde(default)]
     pub attached: Option<Box<Attached>>,
+    /// The calls that it took: more than one if the model paused.
+    pub parts: i64,
 }
 
 impl ModelAnswer {
@@ -131,7 +133,7 @@ impl ModelAnswer {
             (usage, more) => usage.or(more),
         };
         let tool_calls = self.tool_calls.into_iter().chain(rest.tool_calls).collect();
-        Self { content, tool_calls, usage, attached, ..rest }
+        Self { content, tool_calls, usage, attached, parts: self.parts + rest.parts, ..rest }
     }
 }
 
@@ -182,6 +184,11 @@ impl ModelError {
             Self::TooLong(_) => "too_long",
             Self::Malformed(_) => "malformed",
         }
+    }
+
+    /// Returns true if the provider charges nothing for the failed call.
+    fn is_unpaid(&self) -> bool {
+        matches!(self, Self::RateLimited { .. } | Self::Unavailable(_) | Self::Unreached(_))
     }
 
     /// Returns true if the turn may try the next model of the list (agent extension §3 rule 2). It may when

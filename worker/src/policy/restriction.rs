@@ -273,6 +273,7 @@ pub fn may_resend(past: &TurnHistory, outbox: &Outbox, call: &Call, sends: i64) 
             review.call_id == call.asked.call_id
                 && review.kind == ReviewKind::UnknownOutcome
                 && review.state == state
+                && review.reported.is_none()
         };
         past.reviews.iter().filter(same).count()
     };
@@ -293,14 +294,17 @@ pub fn may_resend(past: &TurnHistory, outbox: &Outbox, call: &Call, sends: i64) 
     Err(Wait::Review(reviewers::assign_or_operator(&outbox.claimed, review, OPERATOR, None)).into())
 }
 
-/// Returns the result of a call of unknown outcome that its reviewer reported.
-pub fn reported_result<'t>(past: &'t TurnHistory, call: &Call) -> Option<&'t Value> {
-    let about = past.reviews.iter().rev().filter(|review| {
+/// Returns the result of a call of unknown outcome that its reviewer reported. It is that of the last send: one more, which
+/// may be made later, has an outcome of its own.
+pub fn reported_result<'t>(past: &'t TurnHistory, call: &Call, sends: i64) -> Option<&'t Value> {
+    let about = past.reviews.iter().filter(|review| {
         review.call_id == call.asked.call_id
             && review.kind == ReviewKind::UnknownOutcome
             && review.state == ReviewState::Approved
     });
-    about.filter_map(|review| review.reported.as_ref()).next()
+    let (reports, permissions): (Vec<_>, Vec<_>) = about.partition(|review| review.reported.is_some());
+    let is_of_last = i64::try_from(permissions.len()).unwrap_or(i64::MAX).saturating_add(1) == sends;
+    reports.last().filter(|_| is_of_last)?.reported.as_ref()
 }
 
 /// The outcome for the model of a call that may have had its effect.

@@ -24,6 +24,7 @@ fn asking_for_the_tool() -> ModelAnswer {
         model: "noop".to_owned(),
         response_id: None,
         attached: None,
+        parts: 1,
     }
 }
 

@@ -190,7 +190,7 @@ mod tests {
                 "{status}"
             );
         }
-        for status in [301, 400, 401, 402, 403, 413, 422] {
+        for status in [301, 400, 401, 402, 403, 422] {
             assert!(
                 matches!(of_status(status, ("x", "x"), None, &describe), ModelError::Refused(_)),
                 "{status}"

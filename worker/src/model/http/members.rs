@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 const IN_PIECES: [&str; 7] =
     ["reasoning_content", "reasoning", "reasoning_text", "thinking", "text", "summary", "signature"];
 
+/// The most items of a list among which the one that a piece belongs to is searched.
+const MOST_ITEMS: usize = 1024;
+
 /// Returns the members of an object that have a value and none of these names.
 pub fn beside(said: &Value, known: &[&str]) -> Map<String, Value> {
     let members = said.as_object().into_iter().flatten();
@@ -50,9 +53,11 @@ pub fn merge(members: &mut Map<String, Value>, piece: Map<String, Value>) {
 
 /// Adds an item of a list: to the one with the same `index` and `type`, if there is one.
 fn merge_item(items: &mut Vec<Value>, item: Value) {
-    let is_same = |known: &&mut Value| {
-        known["index"].is_number() && known["index"] == item["index"] && known["type"] == item["type"]
-    };
+    if !item["index"].is_number() || items.len() >= MOST_ITEMS {
+        items.push(item);
+        return;
+    }
+    let is_same = |known: &&mut Value| known["index"] == item["index"] && known["type"] == item["type"];
     match (items.iter_mut().rev().find(is_same), item) {
         (Some(Value::Object(known)), Value::Object(more)) => merge(known, more),
         (_, item) => items.push(item),

@@ -24,6 +24,8 @@ use url::Url;
 /// The time between two looks at an answer that is still being written.
 const POLL: Duration = Duration::from_millis(500);
 
+/// The most refusals of a model that its next calls heed.
+const MOST_REFUSALS: usize = 4;
 /// The most pauses of one answer.
 const MOST_PAUSES: usize = 16;
 
@@ -43,7 +45,7 @@ pub struct HttpModel {
     /// Signs requests to Oracle's cloud.
     signer: Option<Arc<OciSigner>>,
     /// Refusals of members that a model does not know, by the model: its next calls come without them.
-    refusals: Mutex<HashMap<String, String>>,
+    refusals: Mutex<HashMap<String, Vec<String>>>,
     client: Client,
 }
 
@@ -123,7 +125,12 @@ impl HttpModel {
         let (messages, max_tokens) = (request.messages.len(), request.max_tokens);
         let mut said: Option<ModelAnswer> = None;
         for _ in 0..=MOST_PAUSES {
-            let partial = self.exchange_known(&request, names).await?;
+            let partial = self.exchange_known(&request, names).await;
+            // What was said before a pause is paid for, so the failure of a later part is no outage.
+            let partial = partial.map_err(|error| match said {
+                Some(_) if error.is_unpaid() => ModelError::Cut(error.to_string()),
+                _ => error,
+            })?;
             let is_paused = partial.is_paused;
             let answer = self.api.finish(partial, names, &self.name, &request);
             let answer = answer.map_err(|problem| ModelError::Malformed(self.sentence(&problem)))?;
@@ -161,21 +168,29 @@ impl HttpModel {
             // The provider finishes the answer even when the connection is lost.
             (body["store"], body["background"]) = (true.into(), true.into());
         }
-        let known = self.refusals().get(&request.model).cloned();
-        if let Some(refusal) = known {
-            self.api.lighten(&mut body, &refusal);
+        let mut known = self.refusals().get(&request.model).cloned().unwrap_or_default();
+        for refusal in &known {
+            self.api.lighten(&mut body, refusal);
         }
-        match self.exchange(&body, &request.listener).await {
-            Err(ModelError::Refused(refusal)) if self.api.lighten(&mut body, &refusal) => {
-                let answer = self.exchange(&body, &request.listener).await?;
-                self.refusals().insert(request.model.clone(), refusal);
-                Ok(answer)
+        let before = known.len();
+        loop {
+            match self.exchange(&body, &request.listener).await {
+                Err(ModelError::Refused(refusal))
+                    if known.len() < MOST_REFUSALS && self.api.lighten(&mut body, &refusal) =>
+                {
+                    known.push(refusal);
+                }
+                answered => {
+                    if answered.is_ok() && known.len() > before {
+                        self.refusals().insert(request.model.clone(), known);
+                    }
+                    return answered;
+                }
             }
-            answered => answered,
         }
     }
 
-    fn refusals(&self) -> MutexGuard<'_, HashMap<String, String>> {
+    fn refusals(&self) -> MutexGuard<'_, HashMap<String, Vec<String>>> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

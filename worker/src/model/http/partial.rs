@@ -25,6 +25,8 @@ pub struct PartialAnswer {
     pub ended: Option<FinishReason>,
     /// True if the model paused, and continues when it is asked with what it said so far.
     pub is_paused: bool,
+    /// True if halves of characters came as marks.
+    pub has_halves: bool,
     /// True if no event follows.
     pub is_over: bool,
     /// The usage.
@@ -178,7 +180,9 @@ impl PartialAnswer {
         let mut items = Vec::new();
         for mut item in self.items.into_values() {
             item.each_text(&mut |text| {
-                unicode::join(text);
+                if self.has_halves {
+                    unicode::join(text);
+                }
                 unicode::without_nul(text);
             });
             items.extend(item.attached());
@@ -218,6 +222,7 @@ impl PartialAnswer {
             model: self.model.unwrap_or_else(|| asked_model.to_owned()),
             response_id: self.response_id,
             attached,
+            parts: 1,
         })
     }
 }

@@ -27,6 +27,7 @@ pub(super) async fn read(
 ) -> Result<PartialAnswer, ModelError> {
     let mut events = EventStream::new(Box::pin(lines(response, HELD, WIRE)));
     let mut answer = PartialAnswer::default();
+    let whole = unicode::WholeText::default();
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
@@ -56,15 +57,17 @@ pub(super) async fn read(
         let (said, has_halves) = unicode::read(&event.data).map_err(|error| {
             ModelError::Malformed(describe(&format!("a piece of the stream is not JSON: {error}")))
         })?;
-        // Half a character is not said before its other half has come.
-        let silent = Listener::default();
-        let listener = if has_halves { &silent } else { listener };
+        answer.has_halves |= has_halves;
         let failed = api.failure(&said).or((event.event == "error").then_some(&said));
         if let Some(error) = failed {
             return Err(failure::in_document(error, describe));
         }
-        api.absorb(&mut answer, &said, listener)
-            .map_err(|problem| ModelError::Malformed(describe(&answer.incomplete(&problem))))?;
+        let absorbed = match answer.has_halves {
+            false => api.absorb(&mut answer, &said, listener),
+            true => api.absorb(&mut answer, &said, &whole.listener(listener)),
+        };
+        absorbed.map_err(|problem| ModelError::Malformed(describe(&answer.incomplete(&problem))))?;
+        whole.say(listener);
         if answer.held() > HELD {
             return Err(ModelError::Malformed(describe(&BodyError::TooLarge(HELD).to_string())));
         }

@@ -3,7 +3,9 @@
 //! A server that cuts its stream between two UTF-16 units sends each half of a character as an escape of its own, which no JSON
 //! reader accepts. Such a half is read as a mark. Two marks in a row are the character, and a lone one is U+FFFD.
 
+use crate::model::Listener;
 use serde_json::{Map, Value};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The first mark. The marks are private characters of the last plane, one for each half.
 const MARKS: u32 = 0x0010_F000;
@@ -89,6 +91,31 @@ pub fn join(text: &mut String) {
     *text = joined;
 }
 
+/// A text that is said without halves of characters: each is kept until its other half has come.
+#[derive(Default)]
+pub struct WholeText(Arc<Mutex<String>>);
+
+impl WholeText {
+    /// Returns a listener that keeps the text; ids pass to the other one.
+    pub fn listener(&self, other: &Listener) -> Listener {
+        let (kept, other) = (Arc::clone(&self.0), other.clone());
+        let keep = move |text: &str| kept.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
+        Listener::new(keep).with_id(move |id| other.note_id(id))
+    }
+
+    /// Says the text, unless it ends with the first half of a character.
+    pub fn say(&self, listener: &Listener) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = |mark: char| (MARKS..MARKS + LOW - HIGH).contains(&u32::from(mark));
+        if kept.is_empty() || kept.ends_with(is_first) {
+            return;
+        }
+        join(&mut kept);
+        listener.hear(&kept);
+        kept.clear();
+    }
+}
+
 /// Reads JSON inside of a text, in which no half is completed any more.
 ///
 /// # Errors
@@ -149,6 +176,19 @@ mod tests {
         assert_eq!(said(&[r#""\\ud83d and \n \u00e9""#]), "\\ud83d and \n é", "no escape of a half");
         assert!(read(r#""\ud83d"#).is_err(), "it has no end");
         assert!(!read(r#""\ud83d\ude00""#).unwrap().1);
+    }
+
+    #[test]
+    fn a_text_is_said_once_its_halves_have_come() {
+        let heard = Arc::<Mutex<Vec<String>>>::default();
+        let noted = Arc::clone(&heard);
+        let listener = Listener::new(move |text| noted.lock().unwrap().push(text.to_owned()));
+        let whole = WholeText::default();
+        for chunk in [r#""Low \ud83c""#, r#""\udf0a tide""#, r#"" is""#] {
+            whole.listener(&listener).hear(read(chunk).unwrap().0.as_str().unwrap());
+            whole.say(&listener);
+        }
+        assert_eq!(*heard.lock().unwrap(), ["Low 🌊 tide", " is"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! The request asks for a stream, so that a lost connection is noticed during the answer. An answer in one
 //! piece is accepted as well. The provider retries nothing: the turn decides how to treat a failure.
 
+mod lighten;
 mod oci;
 mod request;
 #[cfg(test)]
@@ -51,17 +52,9 @@ impl Api for ChatCompletions {
         request::body(request, self, (names, history), more)
     }
 
-    /// Models differ in the name of the bound.
+    /// Models differ in the name of the bound, and some refuse the members that they attached themselves.
     fn lighten(&self, body: &mut Value, refusal: &str) -> bool {
-        let Some(body) = body.as_object_mut() else { return false };
-        let names = ["max_tokens", "max_completion_tokens"];
-        let Some(sent) = names.into_iter().find(|name| body.contains_key(*name)) else { return false };
-        let Some(bound) = body.get(sent).cloned().filter(|_| refusal.contains(sent)) else { return false };
-        body.remove(sent);
-        body.extend(
-            names.into_iter().filter(|name| *name != sent).map(|name| (name.to_owned(), bound.clone())),
-        );
-        true
+        lighten::swap_bound(body, refusal) | lighten::drop_members(body, refusal)
     }
 
     /// A whole answer differs from a chunk in one word only.

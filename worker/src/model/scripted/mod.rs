@@ -138,6 +138,7 @@ fn spoken(answer: &ScriptedAnswer, request: &ModelRequest) -> Result<ModelAnswer
         model: format!("scripted:{}", request.model),
         response_id: None,
         attached: None,
+        parts: 1,
     })
 }
 
@@ -160,6 +161,7 @@ impl Model for NoopModel {
             model: "noop".to_owned(),
             response_id: None,
             attached: None,
+            parts: 1,
         })
     }
 }

@@ -21,6 +21,11 @@ pub fn known_failures(row: &ToolCall) -> i64 {
     i64::try_from(sent.count()).unwrap_or(0)
 }
 
+/// Returns the number of sends of a call whose outcome is not known.
+pub fn unknown_sends(row: &ToolCall) -> i64 {
+    row.sends - known_failures(row)
+}
+
 /// Returns true if these calls may run in parallel. The document must allow it for each of them, or say nothing
 /// about a tool that is read-only. No restriction, review or `short_circuit` may depend on their order.
 pub fn may_be_parallel(

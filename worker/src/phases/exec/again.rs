@@ -71,7 +71,9 @@ async fn repeat_call(
     mut call: Call,
     row: ToolCall,
 ) -> Result<String, Stop> {
-    if let Some(output) = policy::reported_result(past, &call).filter(|_| row.state == ToolCallState::Sent) {
+    let sends = admission::unknown_sends(&row);
+    let is_sent = row.state == ToolCallState::Sent;
+    if let Some(output) = policy::reported_result(past, &call, sends).filter(|_| is_sent) {
         let own = resol::capability(&outbox.claimed, bodies, &call.asked.name);
         let own = own.unwrap_or_else(|| Capability::named(call.asked.name.clone()));
         let outcome = ToolOutcome::Success { output: output.clone() };
@@ -119,8 +121,7 @@ async fn repeatable(
     } else if row.idempotent && callable.is_idempotent() {
         Ruling::Allow
     } else {
-        let sends = row.sends - admission::known_failures(row);
-        policy::may(past, outbox, Act::Resend(call, sends)).await?
+        policy::may(past, outbox, Act::Resend(call, admission::unknown_sends(row))).await?
     };
     Ok(match ruling {
         Ruling::Deny(refusal) => Err(refusal),

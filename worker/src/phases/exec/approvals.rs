@@ -51,8 +51,9 @@ pub async fn ask_ahead(
         Ok(reviews) => reviews,
         Err(other) => return other,
     };
-    // A fork reuses outcomes on record, which need no approval.
-    let following = if past.fork.is_some() { &[] } else { following };
+    // A fork reuses outcomes on record, which need no approval. `short_circuit` judges each call when it is due.
+    let is_alone = past.fork.is_some() || past.short_circuit.is_some();
+    let following = if is_alone { &[] } else { following };
     for (position, asked) in following {
         let call = past.call(*position, asked.clone());
         let is_tool = node::client_tool(crew, &asked.name).is_none()
@@ -84,14 +85,13 @@ async fn stop_of(past: &TurnHistory, bodies: &mut Bodies, outbox: &mut Outbox, c
         }
         (false, Some(sent)) => {
             let callable = admission::callable(bodies, outbox, call).ok()?;
-            let is_reported = policy::reported_result(past, call).is_some();
-            if is_reported
+            let sends = admission::unknown_sends(&sent);
+            if policy::reported_result(past, call, sends).is_some()
                 || callable.tool.tokens().is_some()
                 || (sent.idempotent && callable.is_idempotent())
             {
                 return None;
             }
-            let sends = sent.sends - admission::known_failures(&sent);
             policy::may(past, outbox, Act::Resend(call, sends)).await
         }
     };

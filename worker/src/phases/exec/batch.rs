@@ -147,7 +147,9 @@ async fn prepare(
     let tried = row.as_ref().map(|row| row.tried.as_slice()).unwrap_or_default();
     let tries_of_tool = tried.iter().filter(|tried| tried.instead.is_some() == replaced).count();
     let sent = row.as_ref().filter(|row| row.state == ToolCallState::Sent);
-    if let Some(output) = policy::reported_result(past, &call).filter(|_| sent.is_some()) {
+    let reported_now =
+        sent.and_then(|row| policy::reported_result(past, &call, admission::unknown_sends(row)));
+    if let Some(output) = reported_now {
         let output = output.clone();
         return reported(past, bodies, outbox, call, output).await;
     }

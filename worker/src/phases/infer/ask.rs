@@ -124,7 +124,7 @@ pub async fn ask_models(
         let Some((provider, model)) = find_model(outbox, flow, wanted)? else {
             let unknown = unknown_provider(outbox, wanted);
             // If an earlier model of the list may answer later, its error is the one that permits another attempt.
-            last = if last.retryable { last } else { unknown };
+            last = if last.retryable || too_long.is_some() { last } else { unknown };
             continue;
         };
         let name = format!("{provider}/{}", wanted.model);

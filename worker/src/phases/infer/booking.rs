@@ -37,7 +37,7 @@ impl Afforded {
         }
         let context_tokens = estimates.context_tokens(&self.model);
         let counted = [said.input, said.output].iter().all(|count| *count >= 0)
-            && budget::is_possible(said.total(), self.estimate(), context_tokens);
+            && budget::is_possible(said.total() / answer.parts.max(1), self.estimate(), context_tokens);
         if !counted {
             return Booked { usage: said.within(self.tokens), cost: self.money, estimated: true };
         }
@@ -63,7 +63,7 @@ pub fn book(outbox: &mut Outbox, provider: &str, afforded: &Afforded, answer: &M
     let booked = afforded.booked(answer, estimates);
     let (tokens, reserved) = (booked.tokens(), afforded.tokens);
     let above = Surplus { tokens: tokens - reserved, money: booked.cost - afforded.money };
-    if !booked.estimated {
+    if !booked.estimated && answer.parts == 1 {
         let now = outbox.claimed.deps.clock.now();
         estimates.learn(&afforded.model, afforded.above_estimate(above), now);
     }
@@ -114,6 +114,7 @@ mod tests {
             model: "m".to_owned(),
             response_id: None,
             attached: None,
+            parts: 1,
         }
     }
 

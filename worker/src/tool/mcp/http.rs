@@ -17,6 +17,7 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
     StreamableHttpError, StreamableHttpPostResponse,
 };
+use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -158,7 +159,7 @@ async fn failed(
     }
     let (body, _) = outbound::read_start(response, MOST_OF_FAILURE).await.map_err(unreadable)?;
     let BodyText { text, .. } = body_text::decode(&content_type, body);
-    if is_unknown_session(status, &text) && !is_handshake(message) {
+    if is_unknown_session(status, &text) && !is_handshake(message) && !answers(&text, message) {
         return Err(StreamableHttpError::SessionExpired);
     }
     let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -175,6 +176,12 @@ fn is_unknown_session(status: StatusCode, text: &str) -> bool {
     let is_unknown = text.contains("session") && UNKNOWN.iter().any(|words| text.contains(words));
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::GONE)
         && (is_unknown || text.contains("server not initialized"))
+}
+
+/// Returns true if a text is the answer to this request, which the server has processed then.
+fn answers(text: &str, message: &ClientJsonRpcMessage) -> bool {
+    let id = serde_json::to_value(message).unwrap_or_default()["id"].take();
+    !id.is_null() && serde_json::from_str::<Value>(text).is_ok_and(|answer| answer["id"] == id)
 }
 
 fn is_handshake(message: &ClientJsonRpcMessage) -> bool {

@@ -27,7 +27,8 @@ pub(super) fn readable(content_type: &str, message: Vec<u8>) -> String {
     };
     let notes: Vec<String> = note.into_iter().chain(numbers).collect();
     let text = with_texts.into_owned();
-    if notes.is_empty() {
+    // A server does not write our notes.
+    if notes.is_empty() && !text.contains(NOTES) {
         return text;
     }
     noted(&text, &notes).unwrap_or(text)
@@ -38,7 +39,11 @@ fn noted(text: &str, notes: &[String]) -> Option<String> {
     let mut message: Value = serde_json::from_str(text).ok()?;
     let result = message.get_mut("result")?.as_object_mut()?;
     let meta = result.entry("_meta").or_insert_with(|| Map::new().into());
-    meta.as_object_mut()?.insert(NOTES.to_owned(), json!(notes));
+    let meta = meta.as_object_mut()?;
+    match notes.is_empty() {
+        true => drop(meta.shift_remove(NOTES)),
+        false => drop(meta.insert(NOTES.to_owned(), json!(notes))),
+    }
     Some(message.to_string())
 }
 

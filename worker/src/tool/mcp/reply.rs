@@ -1,6 +1,7 @@
 //! A server's answer to a call, in the protocol's form or near to it.
 
 use super::message::notes_of;
+use crate::tool::body_text::HAS_NO_NUMBERS;
 use rmcp::model::{ContentBlock, ServerResult};
 use serde_json::{Value, json};
 
@@ -46,7 +47,7 @@ pub(super) fn read(answer: ServerResult) -> Result<ToolReply, NoReply> {
 
 fn of_value(mut value: Value) -> ToolReply {
     let mut notes = notes_of(value["_meta"].as_object());
-    let is_rewritten = !notes.is_empty();
+    let is_rewritten = notes.iter().any(|note| note.starts_with(HAS_NO_NUMBERS));
     let mut take = |name: &str| value.as_object_mut().and_then(|result| result.shift_remove(name));
     let (content, structured, is_error) = (take("content"), take("structuredContent"), take("isError"));
     let is_error = match is_error {

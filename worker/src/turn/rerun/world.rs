@@ -160,6 +160,7 @@ fn answer(message: &Message, infer: &InferBody) -> Option<ModelAnswer> {
             model,
             response_id: None,
             attached: None,
+            parts: 1,
         });
     }
     let requested = message
@@ -179,6 +180,7 @@ fn answer(message: &Message, infer: &InferBody) -> Option<ModelAnswer> {
         model,
         response_id: None,
         attached: message.attached.clone(),
+        parts: 1,
     })
 }
 

@@ -148,6 +148,8 @@ async fn may_repeat(
         review.call_id == call.call_id
             && review.kind == ReviewKind::UnknownOutcome
             && review.state == ReviewState::Approved
+            // One that reports a result has allowed no request.
+            && review.reported.is_none()
     });
     Ok(i64::try_from(approved.count()).unwrap_or(0) >= call.sends - call.retries)
 }
