@@ -207,7 +207,10 @@ impl<'de> Deserializer<'de> for Sent {
             Value::Number(number) => match (number.as_i64(), number.as_u64()) {
                 (Some(number), _) => visitor.visit_i64(number),
                 (None, Some(number)) => visitor.visit_u64(number),
-                (None, None) => visitor.visit_f64(number.as_f64().unwrap_or(f64::NAN)),
+                (None, None) => match number.as_f64() {
+                    Some(float) => visitor.visit_f64(float),
+                    None => Err(Wrong::custom("holds a number that is out of range")),
+                },
             },
             _ if is_item => visitor.visit_unit(),
             _ => Err(Wrong::custom("is missing")),
@@ -363,7 +366,7 @@ mod tests {
             (r#""name":null"#, "name is missing", "name"),
             (r#""name":1"#, "name must be a string, not a number", "name"),
             (r#""count":6"#, "count must be at most 5, not 6", "count"),
-            (r#""count":1e400"#, "count must be a whole number of at most 64 bits, not 1e+400", "count"),
+            (r#""count":1e400"#, "count holds a number that is out of range", "count"),
             (r#""whole":1.0"#, "whole must be a whole number of at most 64 bits, not 1.0", "whole"),
             (r#""whole":[]"#, "whole must be an integer, not an array", "whole"),
             (r#""text":{}"#, "text must be a string, not an object", "text"),

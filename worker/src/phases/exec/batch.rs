@@ -167,7 +167,7 @@ async fn prepare(
         Some(sent) if sent.idempotent && callable.is_idempotent() => {}
         // One approval permits one request with an unknown outcome. Requests that are known to have failed need none.
         Some(sent) => {
-            let sends = sent.sends - admission::known_failures(sent);
+            let sends = admission::unknown_sends(sent);
             if let Ruling::Deny(_) = policy::may(past, outbox, Act::Resend(&call, sends)).await? {
                 return unknown(past, outbox, call).await;
             }
