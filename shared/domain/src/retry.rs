@@ -103,7 +103,7 @@ impl RetryPolicy {
     /// # Errors
     /// The name of the wrong field, and the problem.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
-        if self.backoff_coefficient.is_nan() || self.backoff_coefficient < 1.0 {
+        if !self.backoff_coefficient.is_finite() || self.backoff_coefficient < 1.0 {
             let why = format!("must be at least 1.0, not {}", self.backoff_coefficient);
             return Err(("backoff_coefficient", why));
         }

@@ -112,7 +112,8 @@ async fn a_wrong_filter_or_tag_is_refused(server: &OjsServer) {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     for tags in [&[""][..], &[long.as_str()], &["a\0b"], &many] {
         let refused = server.post("/ojs/v1/jobs", &tagged(tags)).await;
-        assert_eq!(refused.expect(400).json()["error"]["details"]["field"], "options.tags");
+        let field = refused.expect(400).json()["error"]["details"]["field"].clone();
+        assert!(field.as_str().unwrap().starts_with("options.tags"), "{field}");
     }
 }
 

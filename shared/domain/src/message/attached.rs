@@ -32,6 +32,7 @@ pub enum AttachedItem {
         /// Its bytes.
         length: usize,
         /// The members beside the text.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
         members: Map<String, Value>,
     },
     /// The next call of the answer.
@@ -39,11 +40,13 @@ pub enum AttachedItem {
         /// The provider's id; empty if it has none.
         id: String,
         /// The members beside the id, the name and the arguments.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
         members: Map<String, Value>,
     },
     /// An item that is not shown, such as reasoning: all of its members.
     Other {
         /// The members.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
         members: Map<String, Value>,
     },
 }

@@ -19,6 +19,8 @@ use turnstone_domain::message::{Message, Role};
 const ROUNDS: usize = 4;
 /// The characters that a shortened outcome keeps.
 const KEPT: usize = 400;
+/// The bytes that shortening saves at least. An outcome that was shortened is left as it is.
+const WORTH_IT: usize = 200;
 
 /// Calls the models of the agent until one answers, with less of the conversation if it does not fit.
 ///
@@ -76,7 +78,11 @@ fn shortened(message: &Message) -> Option<Message> {
     let kept: String = message.content.chars().take(KEPT).collect();
     let bytes = message.content.len() - kept.len();
     let content = format!("{kept} … ({bytes} more bytes are left out, because the conversation is too long)");
-    (content.len() < message.content.len()).then(|| Message { content, parts: Vec::new(), ..message.clone() })
+    (content.len() + WORTH_IT < message.content.len()).then(|| Message {
+        content,
+        parts: Vec::new(),
+        ..message.clone()
+    })
 }
 
 #[cfg(test)]
