@@ -99,7 +99,10 @@ fn node_of(value: &Value) -> Node {
         Value::Bool(flag) => Content::Flag(*flag),
         Value::Number(number) => number
             .as_i64()
-            .map_or_else(|| Content::Number(number.as_f64().unwrap_or_default()), Content::Integer),
+            .map(Content::Integer)
+            .or_else(|| number.as_f64().map(Content::Number))
+            // Too large for a float: no field of a number takes a text, so the document is refused.
+            .unwrap_or_else(|| Content::Text(number.to_string())),
         Value::String(text) => Content::Text(text.clone()),
         Value::Array(items) => Content::List(items.iter().map(node_of).collect()),
         Value::Object(map) => Content::Map(

@@ -10,7 +10,7 @@ mod request;
 mod tests;
 
 use crate::model::http::{
-    Api, History, Item, PartialAnswer, WireNames, beside, count, unknown_end, without_nulls,
+    Api, History, Item, PartialAnswer, WireNames, count, members_beside, unknown_end, without_nulls,
 };
 use crate::model::{FinishReason, Listener, ModelAnswer, ModelRequest, Usage};
 use demand::Demand;
@@ -72,16 +72,16 @@ impl Api for Messages {
                     Some("input_json_delta") => block.arguments.push_str(piece("partial_json")),
                     Some("citations_delta") => {
                         let citations = json!({"citations": [delta["citation"]]});
-                        block.add_members(beside(&citations, &[]));
+                        block.add_members(members_beside(&citations, &[]));
                     }
                     // Pieces of thinking, and its signature.
-                    _ => block.add_members(beside(delta, &["type"])),
+                    _ => block.add_members(members_beside(delta, &["type"])),
                 }
             }
-            "content_block_stop" => close(answer.item(place)?),
+            "content_block_stop" => close_block(answer.item(place)?),
             "message_delta" => {
                 add_counts(answer, &event["usage"]);
-                end(answer, &event["delta"])?;
+                take_end(answer, &event["delta"])?;
             }
             "message_stop" => answer.is_over = true,
             // `ping`, and events that this version does not know.
@@ -94,7 +94,7 @@ impl Api for Messages {
         let content = message["content"].as_array().ok_or("the answer holds no content")?;
         answer.set_items(content.iter().map(block))?;
         begin(answer, message);
-        end(answer, message)
+        take_end(answer, message)
     }
 
     fn finish(
@@ -119,7 +119,7 @@ fn block(said: &Value) -> Item {
     let mut block = Item::new(said["type"] == "tool_use");
     if block.is_call {
         said["id"].as_str().unwrap_or_default().clone_into(&mut block.id);
-        block.add_members(beside(said, &["type", "id", "name", "input"]));
+        block.add_members(members_beside(said, &["type", "id", "name", "input"]));
         said["name"].as_str().unwrap_or_default().clone_into(&mut block.name);
         // A stream begins with an empty object and sends the arguments later as text.
         if said["input"].as_object().is_none_or(|input| !input.is_empty()) && !said["input"].is_null() {
@@ -127,7 +127,7 @@ fn block(said: &Value) -> Item {
         }
     } else if said["type"] == "text" {
         said["text"].as_str().unwrap_or_default().clone_into(&mut block.text);
-        block.add_members(beside(said, &["type", "text"]));
+        block.add_members(members_beside(said, &["type", "text"]));
     } else {
         // Also what is empty: a signature may belong to thinking that is left out.
         block.add_members(without_nulls(said.clone()));
@@ -136,7 +136,7 @@ fn block(said: &Value) -> Item {
 }
 
 /// Ends a block. The input of a tool that the provider itself calls came as pieces of its text.
-fn close(block: &mut Item) {
+fn close_block(block: &mut Item) {
     if !block.is_call && !block.arguments.is_empty() {
         let input = serde_json::from_str(&std::mem::take(&mut block.arguments)).unwrap_or_else(|_| json!({}));
         block.set_member("input", input);
@@ -144,7 +144,7 @@ fn close(block: &mut Item) {
 }
 
 /// Takes the reason why the model stopped, or paused.
-fn end(answer: &mut PartialAnswer, said: &Value) -> Result<(), String> {
+fn take_end(answer: &mut PartialAnswer, said: &Value) -> Result<(), String> {
     answer.is_paused |= said["stop_reason"] == "pause_turn";
     answer.ended = ended(said)?.or(answer.ended);
     Ok(())

@@ -39,7 +39,7 @@ pub trait Api: Debug + Send + Sync + 'static {
 
     /// Removes a member from the body of a call that some models do not know, if the provider's refusal is about it. Returns
     /// true if it did.
-    fn lighten(&self, _body: &mut Value, _refusal: &str) -> bool {
+    fn remove_refused(&self, _body: &mut Value, _refusal: &str) -> bool {
         false
     }
 

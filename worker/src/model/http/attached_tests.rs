@@ -54,7 +54,7 @@ async fn second(api: fn() -> Box<dyn Api>, sample: &'static str) -> (Value, Valu
     let model: HttpModel = provider(&server, api(), json!({}));
     let answer = model.answer(&request()).await.unwrap();
     let next = next(&answer);
-    // What it answers to the second request does not matter.
+    // The answer to the second request does not matter.
     drop(model.answer(&next).await);
     drop(model.answer(&ModelRequest { model: "other".into(), ..next }).await);
     let messages = |nth: usize| {

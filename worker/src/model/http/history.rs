@@ -32,10 +32,10 @@ pub struct History<'a> {
 impl<'a> History<'a> {
     /// Returns what the provider knows of the conversation of `request`.
     pub fn of(request: &'a ModelRequest, provider: &'a str) -> Self {
-        Self::over(&request.messages, provider, &request.model)
+        Self::of_messages(&request.messages, provider, &request.model)
     }
 
-    fn over(messages: &'a [Arc<Message>], provider: &'a str, model: &'a str) -> Self {
+    fn of_messages(messages: &'a [Arc<Message>], provider: &'a str, model: &'a str) -> Self {
         let mut history = Self { provider, model, ids: HashMap::new() };
         let mut seen = HashSet::new();
         for message in messages {
@@ -136,7 +136,7 @@ mod tests {
 
     fn shown(message: &Message, provider: &str, model: &str) -> Vec<String> {
         let messages = [Arc::new(message.clone())];
-        let history = History::over(&messages, provider, model);
+        let history = History::of_messages(&messages, provider, model);
         let part = |part: &AnswerPart<'_>| match part {
             AnswerPart::Text(text, members) => format!("{text:?} {}", members.len()),
             AnswerPart::Call(call, members) => format!("{} {}", history.id_of(&call.call_id), members.len()),

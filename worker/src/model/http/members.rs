@@ -10,7 +10,7 @@ const IN_PIECES: [&str; 7] =
 const MOST_ITEMS: usize = 1024;
 
 /// Returns the members of an object that have a value and none of these names.
-pub fn beside(said: &Value, known: &[&str]) -> Map<String, Value> {
+pub fn members_beside(said: &Value, known: &[&str]) -> Map<String, Value> {
     let members = said.as_object().into_iter().flatten();
     let others = members.filter(|(name, value)| !known.contains(&name.as_str()) && !is_nothing(value));
     others.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -28,7 +28,7 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 /// Adds a piece to members.
-pub fn merge(members: &mut Map<String, Value>, piece: Map<String, Value>) {
+pub fn merge_members(members: &mut Map<String, Value>, piece: Map<String, Value>) {
     for (name, new) in piece {
         match members.get_mut(&name) {
             None => drop(members.insert(name, new)),
@@ -38,7 +38,7 @@ pub fn merge(members: &mut Map<String, Value>, piece: Map<String, Value>) {
             },
             Some(Value::Object(known)) if new.is_object() => {
                 if let Value::Object(more) = new {
-                    merge(known, more);
+                    merge_members(known, more);
                 }
             }
             Some(Value::Array(items)) if new.is_array() => {
@@ -59,7 +59,7 @@ fn merge_item(items: &mut Vec<Value>, item: Value) {
     }
     let is_same = |known: &&mut Value| known["index"] == item["index"] && known["type"] == item["type"];
     match (items.iter_mut().rev().find(is_same), item) {
-        (Some(Value::Object(known)), Value::Object(more)) => merge(known, more),
+        (Some(Value::Object(known)), Value::Object(more)) => merge_members(known, more),
         (_, item) => items.push(item),
     }
 }
@@ -80,7 +80,7 @@ mod tests {
         ];
         let mut members = Map::new();
         for piece in &pieces {
-            merge(&mut members, beside(piece, &["role"]));
+            merge_members(&mut members, members_beside(piece, &["role"]));
         }
         let expected = json!({
             "reasoning_content": "I think",

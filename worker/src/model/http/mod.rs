@@ -16,7 +16,7 @@ mod wire_names;
 pub use api::Api;
 pub use config::{HttpProviderConfig, MaxTokensField, MaxTokensFields, ResponseFormat, StructuredOutput};
 pub use history::{AnswerPart, History};
-pub(super) use members::beside;
+pub(super) use members::members_beside;
 pub use model::HttpModel;
 pub use partial::{Item, PartialAnswer};
 pub(super) use value::{PDF, arguments_text, count, list, parameters, unknown_end, usage, without_nulls};

@@ -120,13 +120,17 @@ impl HttpModel {
     }
 
     /// Asks until the model has ended its answer: one that pauses continues when it gets back what it said.
-    async fn ask(&self, request: &ModelRequest, names: &WireNames) -> Result<ModelAnswer, ModelError> {
+    async fn ask_until_ended(
+        &self,
+        request: &ModelRequest,
+        names: &WireNames,
+    ) -> Result<ModelAnswer, ModelError> {
         let mut request = Cow::Borrowed(request);
         let (messages, max_tokens) = (request.messages.len(), request.max_tokens);
         let mut said: Option<ModelAnswer> = None;
         for _ in 0..=MOST_PAUSES {
-            let partial = self.exchange_known(&request, names).await;
-            // What was said before a pause is paid for, so the failure of a later part is no outage.
+            let partial = self.exchange_without_refused(&request, names).await;
+            // The parts before a pause are paid for, so the failure of a later part is no outage.
             let partial = partial.map_err(|error| match said {
                 Some(_) if error.is_unpaid() => ModelError::Cut(error.to_string()),
                 _ => error,
@@ -158,7 +162,7 @@ impl HttpModel {
     }
 
     /// Asks once. A member that the model turns out not to know is left out, and is left out of its next calls.
-    async fn exchange_known(
+    async fn exchange_without_refused(
         &self,
         request: &ModelRequest,
         names: &WireNames,
@@ -170,13 +174,13 @@ impl HttpModel {
         }
         let mut known = self.refusals().get(&request.model).cloned().unwrap_or_default();
         for refusal in &known {
-            self.api.lighten(&mut body, refusal);
+            self.api.remove_refused(&mut body, refusal);
         }
         let before = known.len();
         loop {
             match self.exchange(&body, &request.listener).await {
                 Err(ModelError::Refused(refusal))
-                    if known.len() < MOST_REFUSALS && self.api.lighten(&mut body, &refusal) =>
+                    if known.len() < MOST_REFUSALS && self.api.remove_refused(&mut body, &refusal) =>
                 {
                     known.push(refusal);
                 }
@@ -296,7 +300,7 @@ impl Model for HttpModel {
             }
         };
         let names = self.api.names(&request);
-        self.in_time(&request, self.ask(&request, &names)).await
+        self.in_time(&request, self.ask_until_ended(&request, &names)).await
     }
 
     fn keeps_answers(&self) -> bool {

@@ -76,7 +76,7 @@ impl Item {
     pub fn add_members(&mut self, members: Map<String, Value>) {
         if !members.is_empty() {
             self.members_held += serde_json::to_string(&members).map_or(0, |json| json.len());
-            members::merge(&mut self.members, members);
+            members::merge_members(&mut self.members, members);
         }
     }
 

@@ -4,8 +4,8 @@
 //! The request asks for a stream, so that a lost connection is noticed during the answer. An answer in one
 //! piece is accepted as well. The provider retries nothing: the turn decides how to treat a failure.
 
-mod lighten;
 mod oci;
+mod refused_members;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,8 @@ mod tests;
 pub use oci::OciChat;
 
 use crate::model::http::{
-    Api, History, MaxTokensFields, PartialAnswer, ResponseFormat, WireNames, beside, list, unknown_end, usage,
+    Api, History, MaxTokensFields, PartialAnswer, ResponseFormat, WireNames, list, members_beside,
+    unknown_end, usage,
 };
 use crate::model::{FinishReason, Listener, ModelRequest, Usage};
 use serde_json::{Map, Value};
@@ -53,8 +54,8 @@ impl Api for ChatCompletions {
     }
 
     /// Models differ in the name of the bound, and some refuse the members that they attached themselves.
-    fn lighten(&self, body: &mut Value, refusal: &str) -> bool {
-        lighten::swap_bound(body, refusal) | lighten::drop_members(body, refusal)
+    fn remove_refused(&self, body: &mut Value, refusal: &str) -> bool {
+        refused_members::swap_bound(body, refusal) | refused_members::drop_members(body, refusal)
     }
 
     /// A whole answer differs from a chunk in one word only.
@@ -71,7 +72,7 @@ impl Api for ChatCompletions {
         let (text, item) = (text(&said["content"]), answer.item(TEXT)?);
         item.text.push_str(&text);
         item.refusal.push_str(&self::text(&said["refusal"]));
-        item.add_members(beside(
+        item.add_members(members_beside(
             said,
             &["role", "content", "refusal", "tool_calls", "function_call", "usage"],
         ));
@@ -131,8 +132,8 @@ fn absorb_call(answer: &mut PartialAnswer, call: &Value) -> Result<(), String> {
         name.clone_into(&mut item.name);
     }
     item.add_arguments(&function["arguments"]);
-    item.add_members(beside(call, &["index", "id", "type", "function"]));
-    let more = beside(function, &["name", "arguments"]);
+    item.add_members(members_beside(call, &["index", "id", "type", "function"]));
+    let more = members_beside(function, &["name", "arguments"]);
     if !more.is_empty() {
         item.add_members([("function".to_owned(), more.into())].into_iter().collect());
     }

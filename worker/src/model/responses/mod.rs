@@ -9,7 +9,7 @@ mod request;
 mod tests;
 
 use crate::model::http::{
-    Api, History, Item, PartialAnswer, WireNames, beside, list, unknown_end, usage, without_nulls,
+    Api, History, Item, PartialAnswer, WireNames, list, members_beside, unknown_end, usage, without_nulls,
 };
 use crate::model::{FinishReason, Listener, ModelRequest};
 use serde_json::{Map, Value};
@@ -88,7 +88,7 @@ impl Api for Responses {
     }
 
     /// Models that do not reason, and servers of others, may refuse to be asked for the encrypted reasoning.
-    fn lighten(&self, body: &mut Value, refusal: &str) -> bool {
+    fn remove_refused(&self, body: &mut Value, refusal: &str) -> bool {
         let is_about_it = ["include", "ncrypted"].iter().any(|word| refusal.contains(word));
         is_about_it && body.as_object_mut().is_some_and(|body| body.remove("include").is_some())
     }
@@ -116,7 +116,7 @@ fn item(said: &Value) -> Item {
     let mut item = Item::new(said["type"] == "function_call");
     if item.is_call {
         said["call_id"].as_str().unwrap_or_default().clone_into(&mut item.id);
-        item.add_members(beside(said, &["type", "call_id", "name", "arguments"]));
+        item.add_members(members_beside(said, &["type", "call_id", "name", "arguments"]));
         said["name"].as_str().unwrap_or_default().clone_into(&mut item.name);
         item.add_arguments(&said["arguments"]);
     }
@@ -129,7 +129,7 @@ fn item(said: &Value) -> Item {
     }
     match said["type"].as_str() {
         Some("function_call") => {}
-        Some("message") => item.add_members(beside(said, &["type", "role", "content"])),
+        Some("message") => item.add_members(members_beside(said, &["type", "role", "content"])),
         _ => item.add_members(without_nulls(said.clone())),
     }
     item

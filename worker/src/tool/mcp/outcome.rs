@@ -9,7 +9,7 @@ use turnstone_domain::schema::{MAX_VALUE_DEPTH, Schema, deeper_than};
 use turnstone_telemetry::redact;
 
 /// The most characters of a failure that the model receives.
-const TOLD: usize = 2000;
+const SHOWN: usize = 2000;
 
 /// The output of a call.
 pub(super) struct CallOutput {
@@ -56,7 +56,7 @@ pub(super) fn output(
         }
         reply.notes.push(why);
     }
-    let notes = reply.notes.iter().map(|note| excerpt(note, TOLD)).collect();
+    let notes = reply.notes.iter().map(|note| excerpt(note, SHOWN)).collect();
     let has_files = !reply.blocks.iter().all(|block| text_of(block).is_some());
     let value = clean(body(reply));
     let bytes = value.to_string().len();
@@ -80,7 +80,7 @@ fn failure(reply: &ToolReply) -> String {
         (true, None) if reply.blocks.is_empty() => "failed without a word".to_owned(),
         (true, None) => Value::from(reply.blocks.clone()).to_string(),
     };
-    let words = excerpt(&words, TOLD);
+    let words = excerpt(&words, SHOWN);
     if words.is_empty() { "failed without a word".to_owned() } else { words }
 }
 
